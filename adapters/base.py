@@ -1,0 +1,236 @@
+"""What an adapter is: the protocol, the messages that cross it, and the few kinds of errors it may raise.
+
+Contract: an adapter turns platform events into `InboundMessage`s and hands each to `deliver`; only when `deliver` has
+returned is the event durable and may be confirmed to the platform. It sends `OutboundPart`s to places and returns a
+receipt, or raises exactly one of the `SendError` kinds. It does no other work: no agent, no store, no blocking call.
+Limits: `send` is bounded in time by the adapter (30 s); `stop` returns within 5 s, also with sends in flight.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+__all__ = [
+    "Adapter",
+    "AdapterState",
+    "Capabilities",
+    "ChatType",
+    "Deliver",
+    "Gone",
+    "InboundKind",
+    "InboundMessage",
+    "OutboundPart",
+    "Place",
+    "Receipt",
+    "Refused",
+    "RetryLater",
+    "SendError",
+    "Sender",
+    "StartError",
+    "UnknownOutcome",
+    "Verdict",
+]
+
+ChatType = Literal["dm", "group", "channel", "thread"]
+InboundKind = Literal["message", "edit", "delete", "command", "button", "migration", "member"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where messages come from and replies go: a full delivery address.
+
+    account is 'main' for the only or first account of a platform, else its configured name. Ids are opaque,
+    case-sensitive text. thread is '' outside threads and topics. name is for people only and never part of identity.
+    """
+
+    platform: str
+    account: str
+    chat_type: ChatType
+    chat: str
+    thread: str = ""
+    name: str | None = field(default=None, compare=False)
+
+    @property
+    def private(self) -> bool:
+        """Whether only one person and the agent are here."""
+        return self.chat_type == "dm"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent an event. user_id None: nobody in particular (anonymous admin, channel post); never authorized by id.
+
+    realm is the name space of user ids: '' where they are global, the workspace id where not.
+    """
+
+    user_id: str | None
+    name: str = ""
+    realm: str = ""
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InboundMessage:
+    """One event as the adapter saw it; nothing is judged yet.
+
+    dedupe_key: names the platform's event for ever (data model §1: `m:<chat>:<message>` and so on).
+    text: the words without the mention of the bot. addressed: the bot was mentioned, replied to or commanded.
+    message_id, reply_to: platform ids. group_id: album id, equal for all parts of one album. received_at: Unix seconds.
+    extra: facts of this platform that later steps may need; JSON values only.
+    """
+
+    place: Place
+    sender: Sender
+    dedupe_key: str
+    kind: InboundKind
+    text: str
+    message_id: str
+    received_at: float
+    addressed: bool = True
+    reply_to: str | None = None
+    group_id: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Verdict(enum.Enum):
+    """What became of a delivered event. Every value means: it may be confirmed to the platform."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    DENIED = "denied"
+    IGNORED = "ignored"
+
+
+Deliver = Callable[[InboundMessage], Awaitable[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundPart:
+    """One part of an answer, ready for `send`: plain is always sendable, payload is the formatted form (JSON values)."""
+
+    plain: str
+    payload: dict[str, Any] = field(default_factory=dict)
+    reply_to: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof of a send: the platform's message id, and what the person must know about it, if anything."""
+
+    message_id: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the platform can do. max_length counts in `length_unit`s after formatting."""
+
+    max_length: int
+    length_unit: Literal["utf16", "characters"]
+    threads: bool
+    idempotent_send: bool
+    typing: bool
+    edits: bool
+
+
+class AdapterState(enum.Enum):
+    """Where an adapter stands, for the status."""
+
+    STARTING = "starting"
+    CONNECTED = "connected"
+    RETRYING = "retrying"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class StartError(Exception):
+    """The adapter can never work as configured (wrong token, missing right): a sentence that says what to change."""
+
+
+class SendError(Exception):
+    """A send did not end in a receipt."""
+
+
+class RetryLater(SendError):
+    """Not sent, surely. Try again after `delay` seconds; whole_account: nothing of this account may be sent before."""
+
+    def __init__(self, message: str, delay: float, *, whole_account: bool = False) -> None:
+        super().__init__(message)
+        self.delay = delay
+        self.whole_account = whole_account
+
+
+class Gone(SendError):
+    """Not sent: the chat, or only its thread, does not exist for us any more."""
+
+    def __init__(self, message: str, *, thread_only: bool = False) -> None:
+        super().__init__(message)
+        self.thread_only = thread_only
+
+
+class Refused(SendError):
+    """Not sent: the platform will never take this part as it is."""
+
+
+class UnknownOutcome(SendError):
+    """Nobody knows whether it was sent (connection lost after the request left)."""
+
+
+class Adapter(Protocol):
+    """One account of one platform."""
+
+    @property
+    def platform(self) -> str:
+        """Name of the platform, as in places."""
+        ...
+
+    @property
+    def account(self) -> str:
+        """Name of the account, as in places."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do; constant."""
+        ...
+
+    @property
+    def state(self) -> AdapterState:
+        """Where it stands now."""
+        ...
+
+    @property
+    def problem(self) -> str | None:
+        """One sentence for people while it is not connected, else None."""
+        ...
+
+    async def start(self, deliver: Deliver) -> None:
+        """Connect and begin to deliver, in tasks of its own; returns when the account is known to work.
+
+        Raises StartError for what only a change of the configuration mends; anything transient is retried inside.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """Stop delivering, let sends in flight end (bounded), free everything. Idempotent."""
+        ...
+
+    def render(self, markdown: str) -> Sequence[OutboundPart]:
+        """Format and split an answer. Pure, deterministic, never empty for non-empty text, loses no text."""
+        ...
+
+    async def send(self, place: Place, part: OutboundPart) -> Receipt:
+        """Send one part to exactly this place, or raise one kind of SendError."""
+        ...
+
+    async def typing(self, place: Place) -> None:
+        """Show that an answer is being made; never raises, never needed."""
+        ...
+
+    async def open_thread(self, place: Place, title: str) -> Place:
+        """Open a thread or topic in the chat of `place`; returns the place that real messages there will carry."""
+        ...

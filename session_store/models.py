@@ -1,0 +1,215 @@
+"""Values that callers hand to the store and get back from its transactions. Frozen, plain, no behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+__all__ = [
+    "Accepted",
+    "Claim",
+    "ClaimRequest",
+    "Effect",
+    "Fence",
+    "InboxKind",
+    "NewInbox",
+    "NewMessage",
+    "NewOutbox",
+    "OutboxKind",
+    "PlaceRef",
+    "RenderedPart",
+    "RequestStop",
+    "Retitle",
+    "StartSession",
+    "Visibility",
+]
+
+InboxKind = Literal["message", "edit", "delete", "command", "button", "migration", "member"]
+OutboxKind = Literal["answer", "notice", "mirror", "handoff"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRef:
+    """A full delivery address. `thread` is '' outside threads and topics; `name` is for people only."""
+
+    platform: str
+    account: str
+    chat_type: str
+    chat: str
+    thread: str = ""
+    name: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """Whose sessions a query may see; the store applies it inside the query.
+
+    owners: ids of persons and rooms. within_room: when set (the asker stands in a shared place), sessions that a
+    person owns count only if they live in that room. `None` in place of a Visibility means the library caller, who
+    sees everything.
+    """
+
+    owners: frozenset[str]
+    within_room: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewInbox:
+    """One event at the edge, authorized and ready to be recorded (transaction *accept*).
+
+    lane: rows of one lane are worked one after another (the session key, or the root id of a session chosen by id).
+    holder: process token when only this process may work the row (terminal); else None.
+    """
+
+    place: PlaceRef
+    dedupe_key: str
+    kind: InboxKind
+    lane: str
+    received_at: float
+    payload: Mapping[str, Any]
+    sender: Mapping[str, Any]
+    session_key: str | None = None
+    session_id: str | None = None
+    person_id: str | None = None
+    holder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Result of accept: the row, and whether this call made it (False: a repeated delivery, nothing changed)."""
+
+    inbox_id: int
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """One transcript row. content is text, or a list/dict of multimodal parts; tool_calls a list of call objects."""
+
+    role: Literal["user", "assistant", "tool", "system"]
+    content: str | Sequence[Any] | Mapping[str, Any] | None = None
+    tool_calls: Sequence[Mapping[str, Any]] | None = None
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    token_count: int | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    op_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewOutbox:
+    """One thing to deliver. body is Markdown; the owner of the account formats and splits it.
+
+    reply_to: platform message id that is answered, or None.
+    """
+
+    place: PlaceRef
+    kind: OutboxKind
+    body: str
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPart:
+    """One part as the adapter's formatter made it: `rendered` is JSON that only the adapter understands."""
+
+    body: str
+    rendered: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Proof of holding a conversation. Every durable step checks it in its own transaction."""
+
+    root_id: str
+    turn_id: str
+    holder: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What the transaction *claim* needs to know.
+
+    inbox_ids: the rows that make this turn's input (an album has several), oldest first.
+    turn_id: made by the caller, so that a claim with an unknown outcome can be repeated without harm.
+    session_id: the session chosen by id, or None to go by `session_key`.
+    new_session_id: used if a session must be made. owner: person or room id of a new session.
+    room_id: the room of the place, None in private places.
+    content, platform_message_id: the user message. title: for a new session, or None.
+    """
+
+    inbox_ids: Sequence[int]
+    turn_id: str
+    holder: str
+    lane: str
+    place: PlaceRef
+    source: str
+    owner: str
+    new_session_id: str
+    content: str | Sequence[Any]
+    session_key: str | None = None
+    session_id: str | None = None
+    person_id: str | None = None
+    room_id: str | None = None
+    platform_message_id: str | None = None
+    model: str | None = None
+    system_prompt: str | None = None
+    user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claimed turn. status:
+
+    claimed - this process works it now; busy - another live process or turn holds the conversation (wait, the rows stay
+    new); gone - the rows are no longer new (somebody else worked them).
+    reset_reason: why an older session was ended for this message ('idle', 'daily'), or None.
+    """
+
+    status: Literal["claimed", "busy", "gone"]
+    fence: Fence | None = None
+    session_id: str | None = None
+    message_id: int | None = None
+    created: bool = False
+    reset_reason: str | None = None
+    previous_session_id: str | None = None
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StartSession:
+    """Effect of `/new`: the route of `session_key` leaves its session (ended with `reason`) and points to a fresh one."""
+
+    session_key: str
+    place: PlaceRef
+    source: str
+    owner: str
+    new_session_id: str
+    room_id: str | None = None
+    person_id: str | None = None
+    title: str | None = None
+    model: str | None = None
+    user_id: str | None = None
+    reason: str = "new_command"
+
+
+@dataclass(frozen=True, slots=True)
+class Retitle:
+    """Effect of `/title`: the session gets this title (rules of titles.py; None or '' removes it)."""
+
+    session_id: str
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStop:
+    """Effect of `/stop`: the process that works the running turn of this conversation ends it for good."""
+
+    root_id: str
+    person_id: str | None = None
+
+
+Effect: TypeAlias = StartSession | Retitle | RequestStop

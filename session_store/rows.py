@@ -1,0 +1,247 @@
+"""Shapes of the rows that the store returns: plain dicts, typed. Columns are those of schema.sql."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+__all__ = [
+    "InboxRow",
+    "MessageRow",
+    "OutboxRow",
+    "PersonRow",
+    "ProcessRow",
+    "SearchContext",
+    "SearchHit",
+    "SessionExport",
+    "SessionListRow",
+    "SessionRow",
+    "SessionStats",
+    "TurnRow",
+]
+
+
+class SessionRow(TypedDict):
+    """One session with every documented column; model_config is the stored JSON text."""
+
+    id: str
+    source: str
+    user_id: str | None
+    model: str | None
+    model_config: str | None
+    system_prompt: str | None
+    parent_session_id: str | None
+    started_at: float
+    ended_at: float | None
+    end_reason: str | None
+    message_count: int
+    tool_call_count: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    billing_provider: str | None
+    billing_base_url: str | None
+    billing_mode: str | None
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+    cost_status: str | None
+    cost_source: str | None
+    pricing_version: str | None
+    title: str | None
+    api_call_count: int
+    owner: str | None
+    room_id: str | None
+    session_key: str | None
+    place_id: int | None
+    root_id: str | None
+    kind: str
+    context_from: int | None
+    last_active: float | None
+    archived: int
+    title_key: str | None
+
+
+class SessionListRow(TypedDict):
+    """One line of a list: one row per conversation. preview is the first user message, one line, at most 60 + '...'."""
+
+    id: str
+    title: str | None
+    source: str
+    preview: str
+    last_active: float
+    started_at: float
+    ended_at: float | None
+    message_count: int
+    model: str | None
+    person: str | None
+
+
+class MessageRow(TypedDict):
+    """One message; content is decoded (text or multimodal list), JSON columns are decoded lists."""
+
+    id: int
+    session_id: str
+    role: str
+    content: Any
+    tool_call_id: str | None
+    tool_calls: list[Any] | None
+    tool_name: str | None
+    timestamp: float
+    token_count: int | None
+    finish_reason: str | None
+    reasoning: str | None
+    reasoning_content: str | None
+    reasoning_details: Any
+    codex_reasoning_items: Any
+    codex_message_items: Any
+    person_id: str | None
+    place_id: int | None
+    platform_message_id: str | None
+    inbox_id: int | None
+    op_id: str | None
+    turn_id: str | None
+    rewound: int
+    edited_at: float | None
+
+
+class SessionExport(SessionRow):
+    """The export object of one session: its columns and its messages."""
+
+    messages: list[MessageRow]
+
+
+class SearchContext(TypedDict):
+    """A neighbour of a hit; content is cut at 200 characters."""
+
+    role: str
+    content: str
+
+
+class SearchHit(TypedDict):
+    """One found message. snippet marks the match with >>> and <<<. approximate: found by scanning, not by the index."""
+
+    id: int
+    session_id: str
+    role: str
+    timestamp: float
+    snippet: str
+    tool_name: str | None
+    context: list[SearchContext]
+    source: str
+    model: str | None
+    session_started: float
+    title: str | None
+    approximate: bool
+
+
+class InboxRow(TypedDict):
+    """One inbox row; payload and sender are decoded; place columns are joined in as place_*."""
+
+    id: int
+    platform: str
+    account: str
+    dedupe_key: str
+    kind: str
+    place_id: int
+    chat_type: str
+    chat: str
+    thread: str
+    place_name: str | None
+    session_key: str | None
+    session_id: str | None
+    lane: str
+    person_id: str | None
+    sender: dict[str, Any]
+    payload: dict[str, Any]
+    received_at: float
+    state: str
+    attempts: int
+    turn_id: str | None
+    holder: str | None
+    error: str | None
+
+
+class OutboxRow(TypedDict):
+    """One outbox row with its place's columns joined in."""
+
+    id: int
+    platform: str
+    account: str
+    place_id: int
+    chat_type: str
+    chat: str
+    thread: str
+    session_id: str | None
+    message_id: int | None
+    turn_id: str | None
+    inbox_id: int | None
+    kind: str
+    part: int
+    parts: int
+    body: str
+    rendered: str | None
+    reply_to: str | None
+    state: str
+    attempts: int
+    resends: int
+    next_at: float
+    holder: str | None
+    platform_message_id: str | None
+    error: str | None
+    created_at: float
+    updated_at: float
+
+
+class TurnRow(TypedDict):
+    """One turn."""
+
+    id: str
+    root_id: str
+    session_id: str
+    session_key: str | None
+    place_id: int | None
+    person_id: str | None
+    lane: str
+    state: str
+    attempt: int
+    reason: str | None
+    holder: str
+    fence: int
+    started_at: float
+    ended_at: float | None
+
+
+class ProcessRow(TypedDict):
+    """One process of the home; alive is judged when read (None: another host, cannot be judged)."""
+
+    token: str
+    pid: int
+    pid_start: int
+    pid_ns: str
+    boot_id: str
+    host: str
+    role: str
+    accounts: list[str]
+    detail: dict[str, Any]
+    started_at: float
+    beat: float
+    alive: bool | None
+
+
+class PersonRow(TypedDict):
+    """One person."""
+
+    id: str
+    name: str | None
+    display: str | None
+    created_at: float
+
+
+class SessionStats(TypedDict):
+    """Totals of the store. size_bytes counts the database file and its write-ahead log."""
+
+    sessions: int
+    messages: int
+    by_source: dict[str, int]
+    size_bytes: int

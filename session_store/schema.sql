@@ -1,0 +1,297 @@
+-- The declared schema of state.db. schema.py creates it in one transaction and adds columns that are missing.
+-- Rules: order is messages.id; times are Unix seconds for people; leases use the boot clock.
+-- Tables sessions, messages, messages_fts, state_meta and schema_version keep their documented names and meaning.
+
+CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL);
+
+CREATE TABLE IF NOT EXISTS state_meta (key TEXT PRIMARY KEY, value TEXT);
+
+-- Who someone is over all platforms. The owner of the home has the id 'owner'.
+CREATE TABLE IF NOT EXISTS people (
+    id TEXT PRIMARY KEY,                -- 'owner' or p + 12 hex; also a search token, so letters and digits only
+    name TEXT UNIQUE,                   -- the name in the config or given when pairing; null for a merely allowed user
+    display TEXT,                       -- last seen display name, for people only
+    created_at REAL NOT NULL
+);
+
+-- account is the identity's name space: '' where user ids are global (Telegram, Discord), the workspace where not.
+CREATE TABLE IF NOT EXISTS identities (
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL DEFAULT '',
+    user_id TEXT NOT NULL,
+    person_id TEXT NOT NULL REFERENCES people(id),
+    via TEXT NOT NULL CHECK (via IN ('config', 'pairing', 'allowed')),
+    created_at REAL NOT NULL,
+    PRIMARY KEY (platform, account, user_id)
+);
+
+CREATE TABLE IF NOT EXISTS pairing_codes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    platform TEXT NOT NULL,
+    name TEXT,                          -- null: the code makes the sender the owner's identity
+    code_hash TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL NOT NULL,
+    used_at REAL
+);
+
+CREATE TABLE IF NOT EXISTS pairing_failures (
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL DEFAULT '',
+    user_id TEXT NOT NULL,
+    failures INTEGER NOT NULL,
+    last_key TEXT,                      -- dedupe key of the last attempt: a redelivery is not a second attempt
+    locked_until REAL,
+    updated_at REAL NOT NULL,
+    PRIMARY KEY (platform, account, user_id)
+);
+
+-- A delivery address. thread is '' outside threads and topics.
+CREATE TABLE IF NOT EXISTS places (
+    id INTEGER PRIMARY KEY,
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    chat_type TEXT NOT NULL,
+    chat TEXT NOT NULL,
+    thread TEXT NOT NULL DEFAULT '',
+    name TEXT,
+    created_at REAL NOT NULL,
+    UNIQUE (platform, account, chat_type, chat, thread)
+);
+
+-- The scope of shared sessions: one room per group, channel or thread chat.
+CREATE TABLE IF NOT EXISTS rooms (
+    id TEXT PRIMARY KEY,                -- r + 12 hex
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    chat TEXT NOT NULL,
+    name TEXT,
+    created_at REAL NOT NULL,
+    UNIQUE (platform, account, chat)
+);
+
+CREATE TABLE IF NOT EXISTS room_members (
+    room_id TEXT NOT NULL REFERENCES rooms(id),
+    person_id TEXT NOT NULL REFERENCES people(id),
+    first_at REAL NOT NULL,
+    last_at REAL NOT NULL,
+    PRIMARY KEY (room_id, person_id)
+);
+CREATE INDEX IF NOT EXISTS idx_room_members_person ON room_members(person_id);
+
+CREATE TABLE IF NOT EXISTS sessions (
+    id TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    user_id TEXT,
+    model TEXT,
+    model_config TEXT,
+    system_prompt TEXT,
+    parent_session_id TEXT,
+    started_at REAL NOT NULL,
+    ended_at REAL,
+    end_reason TEXT,
+    message_count INTEGER DEFAULT 0,
+    tool_call_count INTEGER DEFAULT 0,
+    input_tokens INTEGER DEFAULT 0,
+    output_tokens INTEGER DEFAULT 0,
+    cache_read_tokens INTEGER DEFAULT 0,
+    cache_write_tokens INTEGER DEFAULT 0,
+    reasoning_tokens INTEGER DEFAULT 0,
+    billing_provider TEXT,
+    billing_base_url TEXT,
+    billing_mode TEXT,
+    estimated_cost_usd REAL,
+    actual_cost_usd REAL,
+    cost_status TEXT,
+    cost_source TEXT,
+    pricing_version TEXT,
+    title TEXT,
+    api_call_count INTEGER DEFAULT 0,
+    owner TEXT,                         -- person or room id; null only for rows made through the library
+    room_id TEXT,                       -- the room it lives in, also when a person owns it; null in private places
+    session_key TEXT,
+    place_id INTEGER REFERENCES places(id),
+    root_id TEXT,                       -- first session of the conversation; null (other tools' rows) means itself
+    kind TEXT NOT NULL DEFAULT 'live',  -- live, branch, scheduled, tool
+    context_from INTEGER,
+    last_active REAL,
+    archived INTEGER NOT NULL DEFAULT 0,
+    title_key TEXT,                     -- NFC, case-folded title
+    FOREIGN KEY (parent_session_id) REFERENCES sessions(id)
+);
+CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
+CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id);
+CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_active ON sessions(last_active DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_root ON sessions(root_id);
+CREATE INDEX IF NOT EXISTS idx_sessions_owner ON sessions(owner, last_active DESC);
+CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_owner
+    ON sessions(COALESCE(owner, ''), title_key) WHERE title_key IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT NOT NULL REFERENCES sessions(id),
+    role TEXT NOT NULL,
+    content TEXT,
+    tool_call_id TEXT,
+    tool_calls TEXT,
+    tool_name TEXT,
+    timestamp REAL NOT NULL,
+    token_count INTEGER,
+    finish_reason TEXT,
+    reasoning TEXT,
+    reasoning_content TEXT,
+    reasoning_details TEXT,
+    codex_reasoning_items TEXT,
+    codex_message_items TEXT,
+    person_id TEXT,
+    place_id INTEGER,
+    platform_message_id TEXT,
+    inbox_id INTEGER,
+    op_id TEXT,
+    turn_id TEXT,
+    rewound INTEGER NOT NULL DEFAULT 0,
+    edited_at REAL
+);
+CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, id);
+CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_inbox ON messages(inbox_id) WHERE inbox_id IS NOT NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_op ON messages(op_id) WHERE op_id IS NOT NULL;
+
+-- session key -> session, with the place that replies go to.
+CREATE TABLE IF NOT EXISTS routes (
+    session_key TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions(id),
+    place_id INTEGER NOT NULL REFERENCES places(id),
+    person_id TEXT,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_routes_session ON routes(session_id);
+
+-- What came in and is not yet handled. Payloads go when handled; keys stay 30 days.
+CREATE TABLE IF NOT EXISTS inbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    dedupe_key TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('message', 'edit', 'delete', 'command', 'button', 'migration', 'member')),
+    place_id INTEGER NOT NULL REFERENCES places(id),
+    session_key TEXT,                   -- null where sessions are chosen by id (terminal)
+    session_id TEXT,                    -- the session chosen by id (terminal, web); null where the key decides
+    lane TEXT NOT NULL,                 -- rows of one lane are worked one after another
+    person_id TEXT,
+    sender TEXT,                        -- JSON: user_id, name, is_bot
+    payload TEXT,                       -- JSON: text, message id, attachments, reply reference
+    received_at REAL NOT NULL,
+    state TEXT NOT NULL DEFAULT 'new' CHECK (state IN ('new', 'taken', 'done', 'set_aside')),
+    attempts INTEGER NOT NULL DEFAULT 0,
+    turn_id TEXT,
+    holder TEXT,                        -- the process that works it; set at accept for the terminal
+    error TEXT,
+    done_at REAL,
+    UNIQUE (platform, account, dedupe_key)
+);
+CREATE INDEX IF NOT EXISTS idx_inbox_open ON inbox(platform, account, id) WHERE state IN ('new', 'taken');
+CREATE INDEX IF NOT EXISTS idx_inbox_turn ON inbox(turn_id) WHERE turn_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_inbox_done ON inbox(done_at) WHERE done_at IS NOT NULL;
+
+-- What must go out and is not yet sent. A row without `rendered` is the whole answer as Markdown; the owner of
+-- the account replaces it by one row per part before the first send.
+CREATE TABLE IF NOT EXISTS outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    place_id INTEGER NOT NULL REFERENCES places(id),
+    session_id TEXT,
+    message_id INTEGER,
+    turn_id TEXT,
+    inbox_id INTEGER,
+    kind TEXT NOT NULL CHECK (kind IN ('answer', 'notice', 'mirror', 'handoff')),
+    part INTEGER NOT NULL DEFAULT 1,
+    parts INTEGER NOT NULL DEFAULT 1,
+    body TEXT NOT NULL,
+    rendered TEXT,                      -- JSON made by the adapter's formatter
+    reply_to TEXT,                      -- platform message id that the first part answers
+    state TEXT NOT NULL DEFAULT 'waiting'
+        CHECK (state IN ('waiting', 'sending', 'sent', 'unknown', 'failed', 'dropped')),
+    attempts INTEGER NOT NULL DEFAULT 0,
+    resends INTEGER NOT NULL DEFAULT 0, -- times an unknown outcome was sent again
+    next_at REAL NOT NULL DEFAULT 0,
+    holder TEXT,
+    platform_message_id TEXT,
+    error TEXT,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_outbox_due ON outbox(platform, account, id)
+    WHERE state IN ('waiting', 'sending', 'unknown');
+CREATE INDEX IF NOT EXISTS idx_outbox_turn ON outbox(turn_id) WHERE turn_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_outbox_sent ON outbox(updated_at) WHERE state IN ('sent', 'dropped');
+
+-- One user input worked through to one answer.
+CREATE TABLE IF NOT EXISTS turns (
+    id TEXT PRIMARY KEY,
+    root_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    session_key TEXT,
+    place_id INTEGER,
+    person_id TEXT,
+    lane TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'done', 'interrupted', 'given_up')),
+    attempt INTEGER NOT NULL DEFAULT 1,
+    reason TEXT,
+    holder TEXT NOT NULL,
+    fence INTEGER NOT NULL,
+    started_at REAL NOT NULL,
+    ended_at REAL
+);
+CREATE INDEX IF NOT EXISTS idx_turns_running ON turns(root_id) WHERE state = 'running';
+CREATE INDEX IF NOT EXISTS idx_turns_session ON turns(session_id);
+
+-- One row per conversation that ever had a turn; holder is null while it is free. fence only grows.
+CREATE TABLE IF NOT EXISTS leases (
+    root_id TEXT PRIMARY KEY,
+    holder TEXT,
+    turn_id TEXT,
+    purpose TEXT,
+    fence INTEGER NOT NULL,
+    beat REAL NOT NULL,                 -- boot clock, seconds
+    boot_id TEXT NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS processes (
+    token TEXT PRIMARY KEY,             -- random, one per running process
+    pid INTEGER NOT NULL,
+    pid_start INTEGER NOT NULL,         -- start time in clock ticks, so that a reused pid is not taken for the process
+    pid_ns TEXT NOT NULL,
+    boot_id TEXT NOT NULL,
+    host TEXT NOT NULL,
+    role TEXT NOT NULL,                 -- gateway, terminal, tool
+    accounts TEXT NOT NULL DEFAULT '[]',-- JSON list of "platform/account"
+    detail TEXT NOT NULL DEFAULT '{}',  -- JSON for status: address, state per account
+    started_at REAL NOT NULL,
+    beat REAL NOT NULL                  -- boot clock, seconds
+);
+
+-- Small messages between processes.
+CREATE TABLE IF NOT EXISTS control (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind IN ('stop', 'cancel', 'wake')),
+    root_id TEXT,
+    turn_id TEXT,
+    person_id TEXT,
+    created_at REAL NOT NULL,
+    done_at REAL
+);
+CREATE INDEX IF NOT EXISTS idx_control_open ON control(id) WHERE done_at IS NULL;
+
+-- Old text that the contentless index must be told to forget; the writer drains it.
+CREATE TABLE IF NOT EXISTS messages_fts_queue (
+    message_id INTEGER PRIMARY KEY,
+    indexed INTEGER NOT NULL,           -- 1: the columns below are what the index holds; 0: the index holds nothing
+    content TEXT,
+    tool_name TEXT,
+    tool_calls TEXT,
+    owner TEXT,
+    room_id TEXT
+);
