@@ -1,0 +1,1 @@
+"""The web entrance: one small page, its API and the health endpoint."""
