@@ -181,9 +181,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class StartSession:
-    """Effect of `/new`: the route of `session_key` leaves its session (ended with `reason`) and points to a fresh one."""
+    """Effect of `/new`: a fresh session; the one that is left is ended with `reason`.
 
-    session_key: str
+    session_key: its route is moved to the fresh session; None where sessions are chosen by id.
+    leaves: the session to end where there is no route (terminal, web); with a key the route tells.
+    """
+
+    session_key: str | None
     place: PlaceRef
     source: str
     owner: str
@@ -193,6 +197,7 @@ class StartSession:
     title: str | None = None
     model: str | None = None
     user_id: str | None = None
+    leaves: str | None = None
     reason: str = "new_command"
 
 

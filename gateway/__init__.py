@@ -1,0 +1,1 @@
+"""The hall where everything meets: entrances, routing, turns, delivery, the daemon and the command line."""

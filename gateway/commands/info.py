@@ -1,0 +1,66 @@
+"""Commands that tell: /status, /whoami, /help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gateway.commands.registry import Command, CommandContext, Reply
+from gateway.phrases import age, inert, plural
+
+__all__ = ["STATUS", "WHOAMI", "help_command"]
+
+
+async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
+    lines = []
+    session = context.session
+    if session is None:
+        lines.append("No session here yet; the next message begins one.")
+    else:
+        root = session["root_id"] or session["id"]
+        title = f"“{inert(session['title'])}”" if session["title"] else "without a title"
+        running = await context.db.turns.running_in(root)
+        waiting = await context.db.outbox.waiting_for(session["id"])
+        lines += [
+            f"Session `{session['id']}`, {title}.",
+            f"{plural(session['message_count'], 'message')}, begun {age(session['started_at'], context.now)}.",
+            f"A turn is running since {age(running['started_at'], context.now)}." if running else "No turn is running.",
+        ]
+        if waiting:
+            lines.append(f"{plural(waiting, 'part')} of answers on the way.")
+    gateways = [row for row in await context.db.processes.list() if row["role"] == "gateway" and row["alive"] is not False]
+    if not gateways:
+        lines.append("No gateway is running; only the terminal works.")
+    for row in gateways:
+        accounts = ", ".join(row["accounts"]) or "no platform account"
+        lines.append(f"Gateway since {age(row['started_at'], context.now)}: {accounts}.")
+    return Reply("\n".join(lines))
+
+
+async def _whoami(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
+    place = context.place
+    if context.person_id is None:
+        who = "nobody in particular"
+    elif context.person_id == "owner":
+        who = "the owner"
+    else:
+        person = await context.db.people.get(context.person_id)
+        name = (person["name"] or person["display"]) if person is not None else None
+        who = inert(name) if name else "a guest"
+    where = f"{place.platform}, {place.chat_type}" + (f", topic {place.thread}" if place.thread else "")
+    identity = f" (id `{context.user_id}`)" if context.user_id else ""
+    scope = "only what was said in this room" if context.visible_to.within_room else "your own sessions and your rooms'"
+    return Reply(f"You are {who}{identity} in {where}.\nSearches here see {scope}.")
+
+
+def help_command(commands: Callable[[], Sequence[Command]]) -> Command:
+    """The command that lists all commands, itself included."""
+
+    async def _help(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets both
+        lines = [f"`{command.usage}`: {command.summary}" for command in commands()]
+        return Reply("Tell me something and I keep it; ask and I look it up in what was said.\n\n" + "\n".join(lines))
+
+    return Command("help", "/help", "list the commands", _help, aliases=("start",))
+
+
+STATUS = Command("status", "/status", "show this session, its running turn and what is on its way", _status)
+WHOAMI = Command("whoami", "/whoami", "say who you are here and what you can see", _whoami)

@@ -1,0 +1,113 @@
+"""One registry of slash commands for the terminal, the web and every platform.
+
+Contract: a text is a command when it begins with a slash and one word (`/new`, `/new@gatebot`, `/new a title`);
+`/etc/hosts is gone` is not one. A handler reads what it needs and returns its reply with the effects that the store
+applies in the same transaction that marks the command as done, so a repeated delivery does nothing twice. An unknown
+command is answered with the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from adapters.base import Place
+    from session_store import Effect, SessionDB, SessionRow, Visibility
+
+__all__ = ["Call", "Command", "CommandContext", "CommandRegistry", "Reply"]
+
+_CALL = re.compile(r"/([A-Za-z][A-Za-z_]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command as it was typed: its name in lower case and the rest of the line."""
+
+    name: str
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """Where and by whom a command was given, and what it may see.
+
+    session: the conversation's live session at this place, None before the first message. owner and room_id are what
+    a new session here would get.
+    """
+
+    db: SessionDB
+    place: Place
+    session_key: str | None
+    session: SessionRow | None
+    person_id: str | None
+    owner: str
+    room_id: str | None
+    source: str
+    model: str
+    user_id: str | None
+    visible_to: Visibility
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a command answers (Markdown), the effects to apply, and the session the person is in afterwards."""
+
+    text: str
+    effects: Sequence[Effect] = ()
+    session_id: str | None = None
+
+
+Handler: TypeAlias = Callable[[CommandContext, str], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. immediate: it does not wait behind the conversation's running turn. aliases are not listed."""
+
+    name: str
+    usage: str
+    summary: str
+    handler: Handler
+    immediate: bool = True
+    aliases: tuple[str, ...] = ()
+
+
+class CommandRegistry:
+    """The commands by name."""
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        self._commands = tuple(commands)
+        self._by_name = {name: command for command in commands for name in (command.name, *command.aliases)}
+
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """All commands in the order of the help."""
+        return self._commands
+
+    def parse(self, text: str) -> Call | None:
+        """The command in `text`, known or not; None when the text is no command."""
+        match = _CALL.fullmatch(text.strip())
+        return Call(match.group(1).lower(), (match.group(2) or "").strip()) if match else None
+
+    def immediate(self, call: Call) -> bool:
+        """Whether the call may overtake a running turn; unknown commands may, they only get an answer."""
+        command = self._by_name.get(call.name)
+        return command is None or command.immediate
+
+    async def run(self, context: CommandContext, call: Call) -> Reply:
+        """Work a call; an unknown one gets a suggestion."""
+        command = self._by_name.get(call.name)
+        if command is None:
+            return Reply(self._unknown(call))
+        return await command.handler(context, call.argument)
+
+    def _unknown(self, call: Call) -> str:
+        nearest = difflib.get_close_matches(call.name, self._by_name, n=1, cutoff=0.5)
+        hint = f"Did you mean `/{nearest[0]}`?" if nearest else "Send `/help` for the list."
+        return f"There is no command `/{call.name}`. {hint}"

@@ -1,0 +1,92 @@
+"""The life signs of this process in the store: registration, beats of process and leases, stop requests, old rows.
+
+Contract: `Heart` registers the process when entered and removes it when left in order; a killed process is recognised
+by its process id and start time. Every `BEAT_SECONDS` the process and the leases it holds are beaten; a lease that
+another process took meanwhile makes its turn be dropped. Requests to stop a turn that runs here are carried out.
+Failure: a store that cannot be written is tried again at the next beat; after 60 s others may take over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+import structlog
+
+from session_store import StoreError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from gateway.turns import TurnRunner
+    from session_store import SessionDB
+
+__all__ = ["Heart"]
+
+BEAT_SECONDS = 10.0
+SWEEP_SECONDS = 3600.0
+
+_log = structlog.get_logger(__name__)
+
+
+class Heart:
+    """Registration and beats of one process."""
+
+    def __init__(self, db: SessionDB, role: str, accounts: Sequence[str] = ()) -> None:
+        self._db = db
+        self._role = role
+        self._accounts = list(accounts)
+        self.token = ""
+
+    async def __aenter__(self) -> Self:
+        self.token = await self._db.processes.register(self._role, self._accounts, {})
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._db.processes.remove(self.token)
+            except StoreError as failure:
+                _log.warning("process_not_removed", error=str(failure))
+
+    async def tell(self, detail: Mapping[str, Any]) -> None:
+        """What `gateway status` shows of this process."""
+        await self._db.processes.set_detail(self.token, detail)
+
+    async def beat(self) -> None:
+        """Beat until cancelled; forget old rows once an hour."""
+        until_sweep = 0.0
+        while True:
+            try:
+                await self._db.processes.beat(self.token)
+                await self._db.turns.beat(self.token)
+                if until_sweep <= 0:
+                    until_sweep = SWEEP_SECONDS
+                    await self._sweep()
+            except StoreError as error:
+                _log.warning("beat_failed", error=str(error))
+            await anyio.sleep(BEAT_SECONDS)
+            until_sweep -= BEAT_SECONDS
+
+    async def _sweep(self) -> None:
+        await self._db.processes.forget_dead()
+        await self._db.inbox.forget()
+        await self._db.outbox.sweep()
+        await self._db.control.expire()
+
+    async def obey(self, runner: TurnRunner) -> None:
+        """Carry out stop requests for turns that run here, until cancelled."""
+        changes = self._db.changes.subscribe()
+        while True:
+            try:
+                for request in await self._db.control.open_for(self.token):
+                    if request["root_id"] is not None:
+                        runner.stop(request["root_id"])
+                    await self._db.control.done(request["id"])
+            except StoreError as error:
+                _log.warning("control_unreadable", error=str(error))
+                await anyio.sleep(1.0)
+            await changes.wait(BEAT_SECONDS)

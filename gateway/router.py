@@ -1,0 +1,99 @@
+"""From an inbox row to the conversation it belongs to.
+
+Contract: pure decisions and small reads; the store makes the route and the session in the claim's own transaction.
+Owner, key and place of a gateway session are never null: a direct chat and a per-user group session belong to the
+person, a shared one to the room. The reset policy is judged at the time the message was received, not at replay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gateway.ids import new_session_id, new_turn_id
+from gateway.keys import shared
+from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
+from gateway.reset import ResetPolicy
+from gateway.visibility import visibility
+from session_store import ClaimRequest
+
+if TYPE_CHECKING:
+    from adapters.base import Place
+    from config import Settings
+    from session_store import InboxRow, SessionDB, SessionRow, Visibility
+
+__all__ = ["Router", "Scope"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose a session here is (`owner`: person or room id), and the room it lives in (None in private places)."""
+
+    owner: str
+    room_id: str | None
+    shared: bool
+
+
+class Router:
+    """Routing rules of one configuration."""
+
+    def __init__(self, settings: Settings, db: SessionDB, model: str) -> None:
+        self._settings = settings
+        self._db = db
+        self._model = model
+        reset = settings.session_reset
+        self._policy = ResetPolicy(reset.mode, reset.idle_minutes, reset.at_hour, reset.timezone)
+
+    def judge(self, session: SessionRow, received_at: float) -> str | None:
+        """Why `session` ends before a message received then, or None. Sessions chosen by id are never reset."""
+        last_active = session["last_active"] if session["last_active"] is not None else session["started_at"]
+        return self._policy.judge(last_active, received_at)
+
+    async def scope(self, place: Place, user_id: str | None, person_id: str | None) -> Scope:
+        """Owner and room of a session at `place` for this sender."""
+        room_id = None if place.private else await self._db.places.room_of(place_ref(place))
+        is_shared = shared(
+            place,
+            user_id,
+            group_sessions_per_user=self._settings.group_sessions_per_user,
+            thread_sessions_per_user=self._settings.thread_sessions_per_user,
+        )
+        if room_id is None and person_id is None:
+            # A direct chat without a person: only possible where everybody is allowed. It gets a scope of its own.
+            room_id = await self._db.places.room_of(place_ref(place))
+        owner = room_id if (is_shared or person_id is None) else person_id
+        return Scope(owner=owner or "", room_id=room_id, shared=is_shared)
+
+    async def visible_to(self, place: Place, person_id: str | None, scope: Scope) -> Visibility:
+        """What may be seen by this person in this place."""
+        spoken_in = await self._db.places.rooms_of(person_id) if person_id is not None else frozenset[str]()
+        return visibility(person_id, place, scope.room_id, spoken_in, shared=scope.shared)
+
+    async def request(self, rows: Sequence[InboxRow], holder: str) -> ClaimRequest:
+        """What the claim of these rows (one turn's input, oldest first) needs to know."""
+        first = rows[0]
+        place = place_of(first)
+        user_id = first["sender"].get("user_id")
+        scope = await self.scope(place, user_id, first["person_id"])
+        local = place.platform in LOCAL_PLATFORMS
+        born = "terminal" if place.platform == "cli" else "gateway"
+        return ClaimRequest(
+            inbox_ids=[row["id"] for row in rows],
+            turn_id=new_turn_id(),
+            holder=holder,
+            lane=first["lane"],
+            place=place_ref(place),
+            source=place.platform,
+            owner=scope.owner,
+            new_session_id=first["session_id"] or new_session_id(born, time.time()),
+            content="\n\n".join(str(row["payload"].get("text", "")) for row in rows),
+            session_key=None if local else first["session_key"],
+            session_id=first["session_id"],
+            person_id=first["person_id"],
+            room_id=scope.room_id,
+            platform_message_id=first["payload"].get("message_id"),
+            model=self._model,
+            user_id=user_id,
+        )

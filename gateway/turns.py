@@ -1,0 +1,216 @@
+"""One turn: a claimed input worked through to one final answer, every step durable before the next.
+
+Contract: `TurnRunner.run` ends the turn in every case: finished, stopped by a person, given up, or left in order for the
+next process (shutdown). The final answer, its outbox rows and "handled" are one transaction. When another process has
+taken the conversation over (this one slept), nothing more is written and the work is dropped.
+Failure: what an agent cannot answer becomes a sentence for the person, stored like an answer. A store failure is raised:
+the turn stays claimed and is taken over later.
+Limits: a turn has 30 minutes; after that it is given up with a word to the person.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+import structlog
+
+from gateway.agents.base import AgentError, Final, TextDelta, ToolCalls, ToolResult
+from gateway.context import build_context
+from gateway.places import LOCAL_PLATFORMS, place_ref
+from session_store import FenceLost, NewMessage, NewOutbox, StoreError
+
+if TYPE_CHECKING:
+    from adapters.base import Place
+    from gateway.agents.base import Agent, AgentEvent
+    from gateway.live import LiveFeed
+    from session_store import Claim, Fence, SessionDB, Visibility
+
+__all__ = ["MAX_ATTEMPTS", "TURN_LIMIT_SECONDS", "TurnRunner", "Work"]
+
+TURN_LIMIT_SECONDS = 1800.0
+
+#: A turn that was interrupted is run again at most twice.
+MAX_ATTEMPTS = 3
+
+_log = structlog.get_logger(__name__)
+
+
+class _End(enum.Enum):
+    """Why a running turn was cancelled from outside."""
+
+    STOPPED = "stopped"
+    SHUTDOWN = "shutdown"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A claimed turn and where its answer goes. reply_to: platform id of the message that is answered."""
+
+    claim: Claim
+    place: Place
+    text: str
+    visible_to: Visibility
+    reply_to: str | None = None
+
+
+@dataclass(slots=True)
+class _Running:
+    fence: Fence
+    scope: anyio.CancelScope
+    end: _End | None = None
+    said: list[str] = field(default_factory=list)
+    steps: int = 0
+
+
+class TurnRunner:
+    """Runs turns of this process with one agent; any number at the same time, one per conversation."""
+
+    def __init__(self, db: SessionDB, agent: Agent, live: LiveFeed) -> None:
+        self._db = db
+        self._agent = agent
+        self._live = live
+        self._running: dict[str, _Running] = {}
+
+    @property
+    def running(self) -> int:
+        """How many turns run now."""
+        return len(self._running)
+
+    def stop(self, root_id: str) -> bool:
+        """End the running turn of a conversation for good; False when none runs here."""
+        return self._cancel(root_id, _End.STOPPED)
+
+    def leave_all(self) -> None:
+        """End all running turns so that the next process takes them up again."""
+        for root_id in list(self._running):
+            self._cancel(root_id, _End.SHUTDOWN)
+
+    def lost(self, root_id: str) -> None:
+        """The conversation was taken over by another process: drop the work."""
+        self._cancel(root_id, _End.LOST)
+
+    def _cancel(self, root_id: str, end: _End) -> bool:
+        running = self._running.get(root_id)
+        if running is None:
+            return False
+        running.end = running.end or end
+        running.scope.cancel()
+        return True
+
+    async def run(self, work: Work) -> str | None:
+        """Work one claimed turn to its end; returns the answer, None when there is none (stopped, left, lost)."""
+        fence, session_id = work.claim.fence, work.claim.session_id
+        if fence is None or session_id is None:
+            msg = "only a claimed turn can be run"
+            raise ValueError(msg)
+        running = _Running(fence, anyio.CancelScope(deadline=anyio.current_time() + TURN_LIMIT_SECONDS))
+        self._running[fence.root_id] = running
+        answer: Final | None = None
+        try:
+            with running.scope:
+                answer = await self._answer(work, running, session_id)
+            # The end of the turn must be written whatever happens to the task that asked for it; the store bounds it.
+            with anyio.CancelScope(shield=True):
+                return await self._close(work, running, answer)
+        except FenceLost:
+            _log.warning("turn_lost", session=session_id, turn=fence.turn_id)
+            return None
+        finally:
+            del self._running[fence.root_id]
+            self._live.finish(session_id, fence.turn_id)
+            if answer is None and running.end is None and not running.scope.cancelled_caught:
+                # The surrounding task was cancelled or the store failed: leave the turn to the next process.
+                with anyio.CancelScope(shield=True):
+                    await self._leave(fence)
+
+    async def _answer(self, work: Work, running: _Running, session_id: str) -> Final:
+        context = await build_context(
+            self._db, session_id=session_id, turn_id=running.fence.turn_id, text=work.text, visible_to=work.visible_to
+        )
+        final: Final | None = None
+        try:
+            async for event in self._agent.run(context):
+                if isinstance(event, Final):
+                    final = event
+                else:
+                    await self._step(work, running, session_id, event)
+        except AgentError as error:
+            return Final(str(error), finish_reason="error")
+        except (StoreError, FenceLost):
+            raise
+        except Exception:
+            _log.exception("agent_failed", session=session_id, turn=running.fence.turn_id)
+            return Final("Something went wrong while answering; it is in the log. Please try again.", "error")
+        return final or Final("The agent gave no answer. Please try again.", finish_reason="error")
+
+    async def _step(self, work: Work, running: _Running, session_id: str, event: AgentEvent) -> None:
+        if isinstance(event, TextDelta):
+            running.said.append(event.text)
+            self._live.publish(session_id, running.fence.turn_id, "".join(running.said))
+            return
+        running.steps += 1
+        op_id = f"{running.fence.turn_id}.{work.claim.attempt}.{running.steps}"
+        if isinstance(event, ToolCalls):
+            message = NewMessage("assistant", event.text, tool_calls=event.calls, finish_reason="tool_calls", op_id=op_id)
+            running.said.clear()
+        elif isinstance(event, ToolResult):
+            message = NewMessage("tool", event.content, tool_call_id=event.call_id, tool_name=event.name, op_id=op_id)
+        else:
+            return
+        await self._db.turns.step(running.fence, [message])
+
+    async def _close(self, work: Work, running: _Running, answer: Final | None) -> str | None:
+        fence = running.fence
+        if answer is not None:
+            message = NewMessage("assistant", answer.text, finish_reason=answer.finish_reason, op_id=_final_id(work))
+            await self._db.turns.finish(fence, message, self._outgoing(work, "answer", answer.text))
+            return answer.text
+        if running.end is _End.SHUTDOWN:
+            await self._leave(fence)
+            return None
+        if running.end is _End.LOST:
+            return None
+        said = "".join(running.said)
+        if running.end is _End.STOPPED:
+            partial = NewMessage("assistant", said, finish_reason="stopped", op_id=_final_id(work)) if said else None
+            await self._db.turns.interrupt(fence, "stopped", self._outgoing(work, "notice", "Stopped."), partial)
+            return None
+        sorry = f"I have given this up: it took longer than {TURN_LIMIT_SECONDS / 60:.0f} minutes."
+        await self.give_up(work, "timeout", sorry)
+        return sorry
+
+    async def give_up(self, work: Work, reason: str, sentence: str) -> None:
+        """End a claimed turn without an answer and say so to the person."""
+        if work.claim.fence is None:
+            return
+        message = NewMessage("assistant", sentence, finish_reason="error", op_id=_final_id(work))
+        await self._db.turns.give_up(work.claim.fence, reason, self._outgoing(work, "notice", sentence), message)
+
+    async def _leave(self, fence: Fence) -> None:
+        try:
+            await self._db.turns.abandon(fence)
+        except StoreError as error:
+            # The lease runs out by itself; the turn is then taken over all the same.
+            _log.warning("turn_not_left_in_order", turn=fence.turn_id, error=str(error))
+
+    @staticmethod
+    def _outgoing(work: Work, kind: str, body: str) -> Sequence[NewOutbox]:
+        if work.place.platform in LOCAL_PLATFORMS:
+            return ()
+        return (
+            NewOutbox(
+                place=place_ref(work.place),
+                kind="answer" if kind == "answer" else "notice",
+                body=body,
+                reply_to=None if work.place.private else work.reply_to,
+            ),
+        )
+
+
+def _final_id(work: Work) -> str:
+    return f"{work.claim.fence.turn_id if work.claim.fence else ''}.final"

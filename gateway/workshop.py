@@ -1,0 +1,45 @@
+"""The parts that every process which runs turns needs, put together once: terminal and gateway alike.
+
+`Workshop` holds the agent, the router, the runner, the commands and the desk for one process of a home.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.agents import make_agent
+from gateway.commands import default_registry
+from gateway.desk import Desk, Typing
+from gateway.live import LiveFeed
+from gateway.router import Router
+from gateway.turns import TurnRunner
+
+if TYPE_CHECKING:
+    from config import Settings
+    from session_store import SessionDB
+
+__all__ = ["OWNER", "Workshop"]
+
+#: Person id of the owner of the home; the terminal and the web are theirs.
+OWNER = "owner"
+
+
+class Workshop:
+    """One process's means to work turns. `holder` is its token in the store."""
+
+    def __init__(self, settings: Settings, db: SessionDB, holder: str, *, typing: Typing | None = None) -> None:
+        self.settings = settings
+        self.db = db
+        self.holder = holder
+        self.agent = make_agent(settings)
+        self.live = LiveFeed()
+        self.commands = default_registry()
+        self.router = Router(settings, db, self.agent.model)
+        self.runner = TurnRunner(db, self.agent, self.live)
+        self.desk = Desk(db, self.router, self.runner, self.commands, holder, model=self.agent.model, typing=typing)
+
+    @classmethod
+    async def prepare(cls, settings: Settings, db: SessionDB, holder: str, *, typing: Typing | None = None) -> Workshop:
+        """Make the workshop and bring the people of the configuration into the store."""
+        await db.people.sync_config(settings.owner, settings.people)
+        return cls(settings, db, holder, typing=typing)
