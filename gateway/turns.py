@@ -157,12 +157,14 @@ class TurnRunner:
         op_id = f"{running.fence.turn_id}.{work.claim.attempt}.{running.steps}"
         if isinstance(event, ToolCalls):
             message = NewMessage("assistant", event.text, tool_calls=event.calls, finish_reason="tool_calls", op_id=op_id)
-            running.said.clear()
         elif isinstance(event, ToolResult):
             message = NewMessage("tool", event.content, tool_call_id=event.call_id, tool_name=event.name, op_id=op_id)
         else:
             return
         await self._db.turns.step(running.fence, [message])
+        if isinstance(event, ToolCalls):
+            running.said.clear()
+            self._live.publish(session_id, running.fence.turn_id, "")
 
     async def _close(self, work: Work, running: _Running, answer: Final | None) -> str | None:
         fence = running.fence

@@ -1,0 +1,151 @@
+"""`threadline gateway run|status|stop`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+import typer
+
+from gateway.cli.running import async_run, fail, settings_of_home
+from gateway.phrases import age
+from session_store import SessionDB
+
+if TYPE_CHECKING:
+    from config import Home, Settings
+    from session_store import ProcessRow
+
+__all__ = ["app"]
+
+STOP_SECONDS = 12.0
+
+app = typer.Typer(help="Run the gateway, see how it is, stop it.", no_args_is_help=True)
+
+
+@app.command()
+def run() -> None:
+    """Serve Telegram and the web chat until Ctrl-C or SIGTERM; what is running is finished first (10 s at most)."""
+    from gateway.daemon import Daemon  # noqa: PLC0415 - the web server is heavy and only needed here
+    from gateway.logs import set_up_logs  # noqa: PLC0415 - belongs to the daemon
+
+    home, settings = settings_of_home()
+    set_up_logs()
+
+    def announce(address: str) -> None:
+        for line in _welcome(home, settings, address):
+            print(line, flush=True)  # noqa: T201 - for the person who started it
+
+    async_run(Daemon(home, settings).run(announce))
+
+
+def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
+    lines = [
+        "Threadline is running.",
+        "",
+        f"  Web chat:  {address}",
+        f"  Home:      {home.path}",
+        "",
+        "Open the address in a browser (it holds your token; keep it to yourself), or talk in a terminal:",
+        "  threadline",
+    ]
+    if not settings.enabled_accounts():
+        lines.append(f"To add Telegram, put a bot's token into {home.config_file} (`threadline config init` makes it).")
+    lines += [*settings.unavailable(), "Stop with Ctrl-C; nothing is lost."]
+    return lines
+
+
+@app.command()
+def status(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show the running gateways of this home, their accounts, and what waits to be worked or sent."""
+    home, _ = settings_of_home()
+    report = async_run(_status(home))
+    if as_json:
+        print(json.dumps(report, ensure_ascii=False, indent=2))  # noqa: T201 - the result
+    else:
+        print("\n".join(_status_lines(report)))  # noqa: T201 - the result
+    if not report["gateways"]:
+        raise typer.Exit(1)
+
+
+async def _gateways(db: SessionDB) -> list[ProcessRow]:
+    return [row for row in await db.processes.list() if row["role"] == "gateway" and row["alive"] is not False]
+
+
+async def _status(home: Home) -> dict[str, Any]:
+    async with SessionDB(home.state_db) as db:
+        gateways = [
+            {
+                "pid": row["pid"],
+                "host": row["host"],
+                "started_at": row["started_at"],
+                "address": row["detail"].get("address"),
+                "accounts": row["detail"].get("accounts", {}),
+                "answers": await _answers(row["detail"].get("address")),
+            }
+            for row in await _gateways(db)
+        ]
+        return {"gateways": gateways, "inbox": await db.inbox.counts(), "outbox": await db.outbox.counts()}
+
+
+async def _answers(address: str | None) -> bool:
+    """Whether the health endpoint at `address` says that all is well."""
+    if not address:
+        return False
+    import httpx  # noqa: PLC0415 - only this command asks over HTTP
+
+    try:
+        async with httpx.AsyncClient(timeout=2.0, trust_env=False) as client:
+            answer = await client.get(f"{address}/health")
+            return answer.status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False
+
+
+def _status_lines(report: dict[str, Any]) -> list[str]:
+    lines = []
+    for gateway in report["gateways"]:
+        health = "answers" if gateway["answers"] else "does not answer"
+        lines.append(f"Gateway, process {gateway['pid']}, started {age(gateway['started_at'], time.time())}.")
+        lines.append(f"  web: {gateway['address'] or 'starting'} ({health})")
+        for name, facts in gateway["accounts"].items():
+            problem = f": {facts['problem']}" if facts.get("problem") else ""
+            lines.append(f"  {name}: {facts['state']}{problem}")
+    if not lines:
+        lines.append("No gateway is running for this home. Start one with `threadline gateway run`.")
+    for name, counts in (("inbox", report["inbox"]), ("outbox", report["outbox"])):
+        shown = ", ".join(f"{state} {count}" for state, count in sorted(counts.items())) or "empty"
+        lines.append(f"{name}: {shown}")
+    return lines
+
+
+@app.command()
+def stop() -> None:
+    """Ask the gateways of this home to stop and wait until they have (12 s at most)."""
+    home, _ = settings_of_home()
+    pids = async_run(_stop(home))
+    if not pids:
+        raise fail("No gateway is running for this home.")
+    print(f"Stopped: process {', '.join(map(str, pids))}.")  # noqa: T201 - the result
+
+
+async def _stop(home: Home) -> list[int]:
+    async with SessionDB(home.state_db) as db:
+        here = os.uname().nodename
+        rows = [row for row in await _gateways(db) if row["host"] == here]
+        for row in rows:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(row["pid"], signal.SIGTERM)
+        tokens = {row["token"] for row in rows}
+        with anyio.move_on_after(STOP_SECONDS) as limit:
+            while tokens & {row["token"] for row in await _gateways(db)}:
+                await anyio.sleep(0.1)
+        if limit.cancelled_caught:
+            print("It is still busy ending its work.", file=sys.stderr)  # noqa: T201 - for the person
+            raise typer.Exit(1)
+        return [row["pid"] for row in rows]

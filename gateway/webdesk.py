@@ -1,0 +1,90 @@
+"""What the web page may ask of the gateway, done as the owner of the home (the page's facade).
+
+Contract: a message is in the inbox before `submit` returns; a repeated `submit` with the same client id changes nothing
+and names the same session. Commands are worked at once and their reply is shown through the live feed; only their
+effects are stored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gateway.ids import new_session_id
+from gateway.places import place_ref, web_place
+from gateway.workshop import OWNER, Workshop
+from session_store import NewInbox
+
+if TYPE_CHECKING:
+    from gateway.live import LiveFeed
+    from session_store import SessionDB, Visibility
+
+__all__ = ["WebDesk"]
+
+
+class WebDesk:
+    """Implements the web's facade over one workshop."""
+
+    def __init__(self, workshop: Workshop, accounts: Callable[[], Mapping[str, Mapping[str, str | None]]]) -> None:
+        self._workshop = workshop
+        self._accounts = accounts
+        self._place = web_place(OWNER)
+
+    @property
+    def db(self) -> SessionDB:
+        """The open store."""
+        return self._workshop.db
+
+    @property
+    def live(self) -> LiveFeed:
+        """Live text and notices of this process."""
+        return self._workshop.live
+
+    async def submit(self, session_id: str | None, text: str, client_id: str) -> str:
+        """Accept a message or command; returns the session it belongs to."""
+        now = time.time()
+        chosen = session_id or new_session_id("gateway", now)
+        call = self._workshop.commands.parse(text)
+        if call is not None:
+            reply = await self._workshop.desk.local_command(self._place, OWNER, session_id, call)
+            shown_in = session_id or reply.session_id or chosen
+            self.live.notice(shown_in, reply.text, reply_to=client_id, goto=reply.session_id)
+            return shown_in
+        accepted = await self.db.inbox.accept(
+            NewInbox(
+                place=place_ref(self._place),
+                dedupe_key=f"m:{client_id}",
+                kind="message",
+                lane=f"session:{chosen}",
+                received_at=now,
+                payload={"text": text, "message_id": client_id},
+                sender={"user_id": None, "name": "", "realm": "", "is_bot": False},
+                session_id=chosen,
+                person_id=OWNER,
+            )
+        )
+        if accepted.created:
+            return chosen
+        row = await self.db.inbox.get(accepted.inbox_id)
+        return (row["session_id"] if row is not None else None) or chosen
+
+    async def stop(self, session_id: str) -> None:
+        """Ask for the end of the running turn of this conversation, in whatever process it runs."""
+        session = await self.db.get_session(session_id)
+        if session is not None:
+            await self.db.control.request_stop(session["root_id"] or session["id"], OWNER)
+
+    def health(self) -> Mapping[str, Any]:
+        """Whether this gateway serves, and the state of each account."""
+        accounts = {name: str(facts["state"]) for name, facts in self._accounts().items()}
+        return {"status": "ok", "accounts": accounts}
+
+    async def visibility(self) -> Visibility:
+        """What the owner sees in a private place."""
+        scope = await self._workshop.router.scope(self._place, None, OWNER)
+        return await self._workshop.router.visible_to(self._place, OWNER, scope)
+
+    def commands(self) -> Sequence[tuple[str, str, str]]:
+        """Name, usage and summary of each command."""
+        return [(command.name, command.usage, command.summary) for command in self._workshop.commands.commands]
