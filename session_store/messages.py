@@ -1,0 +1,255 @@
+"""Messages: append to a session, read its rows back.
+
+Contract: order is `id`, always; timestamps are for people. The row, the counters and the last activity of its session
+change in one transaction. A message for a session that compression ended goes to the live tip of its conversation.
+Content comes back as it was given: plain text byte for byte, lists and dicts by value; JSON columns come back decoded.
+Idempotence: a repeated `op_id` or `inbox_id` changes nothing and returns the id of the row that is there.
+Failure: an unknown session raises `NotFound`; a value that JSON cannot express raises `InvalidArgument`.
+Limits: messages taken back (`rewound`) are left out of what is read here; the export has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+
+from session_store.content import decode_content, encode_content
+from session_store.conversation import replay
+from session_store.errors import InvalidArgument
+from session_store.jsontext import from_json, plain, to_json
+from session_store.lineage import live_tip
+from session_store.models import NewMessage
+from session_store.rows import MessageRow
+from session_store.tx import Row, Rx, Tx
+
+if TYPE_CHECKING:
+    from session_store.engine import Engine
+
+__all__ = ["JSON_COLUMNS", "Messages", "decode_message", "insert_message"]
+
+JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+
+_BY_OPERATION = "SELECT id FROM messages WHERE op_id = ?"
+_BY_INBOX = "SELECT id FROM messages WHERE inbox_id = ?"
+
+_INSERT = """
+INSERT INTO messages (session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count,
+    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items,
+    person_id, place_id, platform_message_id, inbox_id, op_id, turn_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+# Count one message. Activity never goes back while there are messages, whatever the clock does.
+_COUNT = """
+UPDATE sessions SET
+    message_count = COALESCE(message_count, 0) + 1,
+    tool_call_count = COALESCE(tool_call_count, 0) + ?1,
+    last_active = CASE WHEN COALESCE(message_count, 0) = 0 THEN ?2 ELSE MAX(COALESCE(last_active, ?2), ?2) END
+WHERE id = ?3
+"""
+
+# The same for the common case, in which nothing has to be looked up first: the session is its own tip.
+_COUNT_UNLESS_COMPRESSED = _COUNT + " AND end_reason IS NOT 'compression'"
+
+_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
+
+# The last rows of a session, newest first; the caller turns them round.
+_NEWEST = "SELECT * FROM messages WHERE session_id = ? AND rewound = 0 ORDER BY id DESC LIMIT ? OFFSET ?"
+
+# Rows that came after one that is known.
+_AFTER = "SELECT * FROM messages WHERE session_id = ? AND rewound = 0 AND id > ? ORDER BY id LIMIT ?"
+
+# Rows that came before one that is known, newest first; the caller turns them round.
+_BEFORE = "SELECT * FROM messages WHERE session_id = ? AND rewound = 0 AND id < ? ORDER BY id DESC LIMIT ?"
+
+
+def insert_message(  # noqa: PLR0913 - one parameter per column that callers may set
+    tx: Tx,
+    session_id: str,
+    message: NewMessage,
+    *,
+    person_id: str | None = None,
+    place_id: int | None = None,
+    platform_message_id: str | None = None,
+    inbox_id: int | None = None,
+    turn_id: str | None = None,
+    timestamp: float | datetime | None = None,
+    reasoning_content: str | None = None,
+    reasoning_details: object = None,
+    codex_reasoning_items: object = None,
+    codex_message_items: object = None,
+) -> int:
+    """Append one message, count it, and return its id. A timestamp that is no finite time is replaced by the clock.
+
+    Raises:
+        NotFound: no such session.
+        InvalidArgument: tool calls or another JSON column hold something that JSON cannot express.
+    """
+    stored = _already_stored(tx, message.op_id, inbox_id)
+    if stored is not None:
+        return stored
+    when = _moment(timestamp, tx.now)
+    calls = len(message.tool_calls) if message.role == "assistant" and message.tool_calls else 0
+    if tx.run(_COUNT_UNLESS_COMPRESSED, (calls, when, session_id)) == 0:
+        session_id = live_tip(tx, session_id)
+        tx.run(_COUNT, (calls, when, session_id))
+    return tx.insert(
+        _INSERT,
+        (
+            session_id,
+            message.role,
+            encode_content(message.content),
+            message.tool_call_id,
+            to_json(message.tool_calls),
+            message.tool_name,
+            when,
+            message.token_count,
+            message.finish_reason,
+            message.reasoning,
+            reasoning_content,
+            to_json(reasoning_details),
+            to_json(codex_reasoning_items),
+            to_json(codex_message_items),
+            person_id,
+            place_id,
+            platform_message_id,
+            inbox_id,
+            message.op_id,
+            turn_id,
+        ),
+    )
+
+
+def _already_stored(tx: Tx, op_id: str | None, inbox_id: int | None) -> int | None:
+    found = tx.value(_BY_OPERATION, (op_id,)) if op_id is not None else None
+    if found is None and inbox_id is not None:
+        found = tx.value(_BY_INBOX, (inbox_id,))
+    return None if found is None else int(found)
+
+
+def _moment(timestamp: float | datetime | None, now: float) -> float:
+    if isinstance(timestamp, datetime):
+        timestamp = timestamp.timestamp()
+    return now if timestamp is None or not math.isfinite(timestamp) else float(timestamp)
+
+
+def decode_message(row: Row) -> MessageRow:
+    """Return a row of `messages` with content and JSON columns decoded; every value can be written as JSON."""
+    decoded = {name: plain(value) if isinstance(value, bytes | float) else value for name, value in row.items()}
+    decoded["content"] = plain(decode_content(decoded["content"]))
+    for name in JSON_COLUMNS:
+        decoded[name] = from_json(decoded[name])
+    calls = decoded["tool_calls"]
+    decoded["tool_calls"] = calls if calls is None or isinstance(calls, list) else [calls]
+    return cast("MessageRow", decoded)
+
+
+def _newest(rx: Rx, session_id: str, limit: int | None, offset: int) -> list[MessageRow]:
+    rows = rx.all(_NEWEST, (session_id, -1 if limit is None else max(limit, 0), max(offset, 0)))
+    return [decode_message(row) for row in reversed(rows)]
+
+
+def _conversation(rx: Rx, session_id: str) -> list[dict[str, Any]]:
+    if rx.one(_EXISTS, (session_id,)) is None:
+        return []
+    return replay(_newest(rx, live_tip(rx, session_id), None, 0))
+
+
+def _role(role: str) -> Role:
+    if role not in get_args(Role):
+        raise InvalidArgument(f"The role {role!r} is unknown. Use one of: {', '.join(get_args(Role))}.")
+    return cast("Role", role)
+
+
+class Messages:
+    """The documented operations on messages."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def append_message(  # noqa: PLR0913 - the documented parameters
+        self,
+        session_id: str,
+        role: str,
+        content: str | Sequence[Any] | Mapping[str, Any] | None = None,
+        *,
+        tool_calls: Sequence[Mapping[str, Any]] | None = None,
+        tool_name: str | None = None,
+        tool_call_id: str | None = None,
+        token_count: int | None = None,
+        finish_reason: str | None = None,
+        reasoning: str | None = None,
+        reasoning_content: str | None = None,
+        reasoning_details: object = None,
+        codex_reasoning_items: object = None,
+        codex_message_items: object = None,
+        timestamp: float | datetime | None = None,
+        platform_message_id: str | None = None,
+        person_id: str | None = None,
+        place_id: int | None = None,
+        op_id: str | None = None,
+    ) -> int:
+        """Append a message to the conversation of `session_id` and return the row id.
+
+        op_id: makes a repeated call harmless; it returns the id of the row that the first one stored.
+        timestamp: Unix seconds or a datetime; the clock when not given.
+
+        Raises:
+            NotFound: no such session.
+            InvalidArgument: the role is unknown, or a JSON column holds something that JSON cannot express.
+        """
+        message = NewMessage(
+            role=_role(role),
+            content=content,
+            tool_calls=tool_calls,
+            tool_call_id=tool_call_id,
+            tool_name=tool_name,
+            token_count=token_count,
+            finish_reason=finish_reason,
+            reasoning=reasoning,
+            op_id=op_id,
+        )
+        return await self._engine.write(
+            lambda tx: insert_message(
+                tx,
+                session_id,
+                message,
+                person_id=person_id,
+                place_id=place_id,
+                platform_message_id=platform_message_id,
+                timestamp=timestamp,
+                reasoning_content=reasoning_content,
+                reasoning_details=reasoning_details,
+                codex_reasoning_items=codex_reasoning_items,
+                codex_message_items=codex_message_items,
+            ),
+            size=len(content) if isinstance(content, str) else 0,
+        )
+
+    async def get_messages(self, session_id: str, limit: int | None = None, offset: int = 0) -> list[MessageRow]:
+        """Return the messages of this one session, oldest first; none for an unknown session.
+
+        limit, offset: a page counted from the newest message; its rows still come oldest first.
+        """
+        return await self._engine.read(lambda rx: _newest(rx, session_id, limit, offset))
+
+    async def get_messages_after(self, session_id: str, after_id: int, limit: int = 200) -> list[MessageRow]:
+        """Return at most `limit` messages of this session that came after the message `after_id`, oldest first."""
+        rows = await self._engine.read(lambda rx: rx.all(_AFTER, (session_id, after_id, max(limit, 0))))
+        return [decode_message(row) for row in rows]
+
+    async def get_messages_before(self, session_id: str, before_id: int, limit: int = 200) -> list[MessageRow]:
+        """Return the last `limit` messages of this session that came before the message `before_id`, oldest first."""
+        rows = await self._engine.read(lambda rx: rx.all(_BEFORE, (session_id, before_id, max(limit, 0))))
+        return [decode_message(row) for row in reversed(rows)]
+
+    async def get_messages_as_conversation(self, session_id: str) -> list[dict[str, Any]]:
+        """Return what a model provider is given of this conversation (see `conversation.replay`).
+
+        Any id of a conversation leads to its tip, as for `append_message`; an unknown session gives nothing.
+        """
+        return await self._engine.read(lambda rx: _conversation(rx, session_id))
