@@ -1,6 +1,6 @@
 """Live text of turns that run in this process, for entrances that show an answer while it is made.
 
-Contract: the worker of a turn calls `publish`, `stored`, `finish` and `notice`; none of them waits or fails. A reader
+Contract: the worker of a turn calls `publish`, `finish` and `notice`; none of them waits or fails. A reader
 subscribes to one session, is woken when something changed, and reads the *state*, never a queue of pieces: a slow
 reader sees fewer, larger steps, and nothing grows with its slowness. Nothing here is durable. What a person must not
 lose is in the store before it is told here, and `finish` follows the commit of the answer.
@@ -14,7 +14,7 @@ import contextlib
 import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 __all__ = [
     "MAX_NOTICES",
@@ -37,7 +37,7 @@ Wake = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class LiveText:
-    """An unfinished answer: the text since the last stored message of its turn. version grows with every change."""
+    """An unfinished answer: what its turn said since its last stored message. version grows with every change."""
 
     turn_id: str
     text: str
@@ -59,46 +59,25 @@ class Notice:
     goto: str | None = None
 
 
-@dataclass(slots=True)
-class _Turn:
-    turn_id: str
-    version: int
-    length: int = 0
-    pieces: list[str] = field(default_factory=list)
-
-
 class LiveFeed:
     """The feed of one process. All methods belong to its event loop."""
 
     def __init__(self) -> None:
-        self._turns: OrderedDict[str, _Turn] = OrderedDict()
+        self._turns: OrderedDict[str, LiveText] = OrderedDict()
         self._notices: OrderedDict[str, deque[Notice]] = OrderedDict()
         self._wakes: defaultdict[str, list[Wake]] = defaultdict(list)
         self._version = 0
 
-    def publish(self, session_id: str, turn_id: str, delta: str) -> None:
-        """Add a piece of the answer of `turn_id`; the first one (it may be empty) makes the turn live."""
-        turn = self._turns.get(session_id)
-        if turn is None or turn.turn_id != turn_id:
-            turn = self._turns[session_id] = _Turn(turn_id, 0)
-            self._turns.move_to_end(session_id)
-            while len(self._turns) > MAX_TURNS:
-                self._turns.popitem(last=False)
-        piece = delta[: MAX_TEXT - turn.length]
-        if piece:
-            turn.pieces.append(piece)
-            turn.length += len(piece)
-        turn.version = self._next()
-        self._wake(session_id)
+    def publish(self, session_id: str, turn_id: str, text_so_far: str) -> None:
+        """Show `text_so_far` as the unfinished answer of `turn_id`.
 
-    def stored(self, session_id: str, turn_id: str) -> None:
-        """What was published so far is in the store now; the live text of the turn begins anew."""
-        turn = self._turns.get(session_id)
-        if turn is not None and turn.turn_id == turn_id:
-            turn.pieces.clear()
-            turn.length = 0
-            turn.version = self._next()
-            self._wake(session_id)
+        "" right after a step was stored says that nothing is unfinished; the turn stays live.
+        """
+        self._turns[session_id] = LiveText(turn_id, text_so_far[:MAX_TEXT], self._next())
+        self._turns.move_to_end(session_id)
+        while len(self._turns) > MAX_TURNS:
+            self._turns.popitem(last=False)
+        self._wake(session_id)
 
     def finish(self, session_id: str, turn_id: str) -> None:
         """The turn is over, however it ended. A turn that is not live is ignored."""
@@ -121,12 +100,7 @@ class LiveFeed:
 
     def text(self, session_id: str) -> LiveText | None:
         """The unfinished answer in this session now, or None."""
-        turn = self._turns.get(session_id)
-        if turn is None:
-            return None
-        if len(turn.pieces) > 1:
-            turn.pieces[:] = ["".join(turn.pieces)]
-        return LiveText(turn.turn_id, "".join(turn.pieces), turn.version)
+        return self._turns.get(session_id)
 
     def notices(self, session_id: str, after: int = 0) -> list[Notice]:
         """Notices of this session with a number above `after`, oldest first."""

@@ -1,0 +1,113 @@
+"""Serving the application inside the gateway's own event loop.
+
+Contract: `serve` binds first and says so, serves until it is cancelled, and then ends within `STOP_SECONDS`: event
+streams at once, other requests as soon as they are answered. It installs no signal handlers and writes no access log
+(an address may hold the token). Failure: an address that cannot be had is a `WebUnavailable` with the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+import anyio
+import uvicorn
+
+from gateway.errors import WebUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from starlette.applications import Starlette
+
+__all__ = ["STOP_SECONDS", "serve"]
+
+STOP_SECONDS = 4.0
+_DRAIN_SECONDS = 2
+_MAX_CONNECTIONS = 256
+_BACKLOG = 128
+
+
+async def serve(app: Starlette, host: str, port: int, *, on_listening: Callable[[], None] | None = None) -> None:
+    """Serve until cancelled; `on_listening` is called once when connections are accepted."""
+    listener = await _bind(host, port)
+    server = _Server(_config(app), on_listening)
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="web")
+    try:
+        await asyncio.shield(serving)
+    finally:
+        app.state.closing.set()
+        server.should_exit = True
+        # Shielded, because a cancelled task group would cut every wait short; bounded by the two limits.
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({serving}, timeout=STOP_SECONDS)
+            serving.cancel()
+            await asyncio.wait({serving}, timeout=1.0)
+        listener.close()
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to its owner and tells when it listens."""
+
+    def __init__(self, config: uvicorn.Config, on_listening: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._on_listening = on_listening
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+        """Capture none."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then tell."""
+        await super().startup(sockets)
+        if self._on_listening is not None:
+            self._on_listening()
+
+
+def _config(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_DRAIN_SECONDS,
+        limit_concurrency=_MAX_CONNECTIONS,
+    )
+
+
+async def _bind(host: str, port: int) -> socket.socket:
+    name = host.strip("[]")
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(name or None, port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        msg = f"The web address {host!r} is not known on this machine. Set web.host to 127.0.0.1 or an address of it."
+        raise WebUnavailable(msg) from error
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise WebUnavailable(_why(error, host, port)) from error
+    return listener
+
+
+def _why(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is in use by another program. Stop it, or set web.port to a free port."
+    if error.errno == errno.EACCES:
+        return f"Port {port} may not be opened by this user. Set web.port to a number above 1023."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine. Set web.host to 127.0.0.1 or an address of it."
+    return f"The web page cannot listen on {host} port {port}: {error.strerror or error}."
