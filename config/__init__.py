@@ -1,0 +1,33 @@
+"""The settings of Threadline: typed models read from `config.yaml`, `.env` and `THREADLINE_*` variables, and the home.
+
+Use: `home = Home().ensure()`, then `settings = load_settings(home)`. It imports nothing else of Threadline.
+"""
+
+from __future__ import annotations
+
+from config.errors import ConfigError, Problem
+from config.home import Home
+from config.load import load_settings
+from config.platforms import Account, DiscordAccount, Platforms, SlackAccount, TelegramAccount
+from config.sections import Agent, Delivery, Display, Identities, Platform, SessionReset, Web
+from config.settings import Settings
+
+__all__ = [
+    "Account",
+    "Agent",
+    "ConfigError",
+    "Delivery",
+    "DiscordAccount",
+    "Display",
+    "Home",
+    "Identities",
+    "Platform",
+    "Platforms",
+    "Problem",
+    "SessionReset",
+    "Settings",
+    "SlackAccount",
+    "TelegramAccount",
+    "Web",
+    "load_settings",
+]

@@ -1,0 +1,108 @@
+"""Loading the settings of a home: `config.yaml`, then `.env`, then the environment; the last one wins.
+
+Contract: returns valid settings or raises one ConfigError with all problems, each naming where the value came from, its
+dotted key, what was found and the expected form. Values that are or may be secrets are never part of a message, nor is
+the validator's own error, which holds them, kept as a cause.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from config.catalogue import Key, catalogue, dotted
+from config.errors import ConfigError, Problem
+from config.home import Home
+from config.layers import Layers, Path
+from config.settings import Settings
+from config.variables import read_env_file, read_environment
+from config.yaml_file import read_yaml
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+__all__ = ["load_settings"]
+
+_SHOWN = 60
+# Tokens of the platforms, and long random text of any kind: people put them behind the wrong key.
+_LOOKS_SECRET = re.compile(r"\d{5,}:[\w-]{6,}|xox[a-z]-|xapp-|(?=\S*\d)(?=\S*[A-Za-z])[\w.+/=-]{24,}")
+
+
+def load_settings(home: Home | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read and check the settings of a home (default: the usual one) and an environment (default: of this process).
+
+    Raises ConfigError when anything is wrong.
+    """
+    home = home or Home()
+    layers = Layers()
+    problems = read_yaml(home.config_file, layers)
+    problems += read_env_file(home.env_file, layers)
+    problems += read_environment(os.environ if environ is None else environ, layers)
+    try:
+        settings = Settings.model_validate(layers.values)
+    except ValidationError as error:
+        problems += _problems(error, layers, str(home.config_file))
+    else:
+        if not problems:
+            return settings
+    raise ConfigError(problems)
+
+
+def _problems(error: ValidationError, layers: Layers, file: str) -> list[Problem]:
+    """One problem for each place; of several about one value the first says enough."""
+    found: dict[Path, Problem] = {}
+    for detail in error.errors(include_url=False):
+        path = _as_written(detail["loc"], layers)
+        found.setdefault(path, Problem(layers.origin(path) or file, dotted(path), _sentence(detail, path)))
+    return list(found.values())
+
+
+def _as_written(location: Path, layers: Layers) -> Path:
+    """The place of an error as the person wrote it: a single account stands there without its number in the list."""
+    path: Path = ()
+    for part in location:
+        if isinstance(part, int) and not isinstance(layers.get(path), list):
+            continue
+        path = (*path, part)
+    return path
+
+
+def _sentence(detail: ErrorDetails, path: Path) -> str:
+    name = dotted(path)
+    if detail["type"] == "extra_forbidden":
+        return _unknown(path)
+    if detail["type"] == "rule":
+        return f"{name} {detail['msg']}"
+    key = catalogue().find(path)
+    form = key.form if key else "another value"
+    hint = str(detail.get("ctx", {}).get("error", "")) if detail["type"] == "value_error" else ""
+    return f"{name} {_judged(detail['input'], key)}; expected {form}" + (f". {hint}" if hint else "")
+
+
+def _unknown(path: Path) -> str:
+    *parents, unknown = path
+    parent = catalogue().find(parents) or catalogue()
+    near = parent.nearest(str(unknown))
+    if near is not None:
+        # The way to a sibling may lead through names and list places; show it as it is written here.
+        meant = dotted((*parents, near.path[-1])) if near in parent.children.values() else near.dotted
+        return f"{dotted(path)} is not a known key; did you mean {meant}?"
+    return f"{dotted(path)} is not a known key; known here are {', '.join(parent.children)}"
+
+
+def _judged(value: Any, key: Key | None) -> str:
+    """What was found, in words that give no secret away."""
+    if isinstance(value, Mapping):
+        return "is a mapping"
+    if isinstance(value, list | tuple):
+        return "is a list"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if key is None or key.secret or not key.leaf or _LOOKS_SECRET.search(text):
+        return "has a value that cannot be used (it is not shown, since it may be a secret)"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return f"is {text}" if len(text) <= _SHOWN else f"is {text[:_SHOWN]}..."

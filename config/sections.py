@@ -1,0 +1,199 @@
+"""The sections of the settings: typed, immutable, each key with its form and its meaning in words.
+
+Contract: a section refuses keys it does not know and reads an empty one (`web:` with nothing under it) as all
+defaults. The words given with `setting` are the one source of the error messages, of `threadline config init` and of
+the reference.
+"""
+
+from __future__ import annotations
+
+import zoneinfo
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+
+from config.home import WEB_TOKEN_FORM, WEB_TOKEN_PATTERN
+
+__all__ = [
+    "Agent",
+    "Delivery",
+    "Display",
+    "Identities",
+    "NumericUserIds",
+    "Platform",
+    "Secret",
+    "Section",
+    "SessionReset",
+    "UserIds",
+    "Web",
+    "setting",
+]
+
+Platform: TypeAlias = Literal["telegram", "slack", "discord"]
+
+
+def setting(default: Any, form: str, meaning: str) -> Any:
+    """A field of a section: its default, the form of its value and its meaning, both as people read them."""
+    return Field(default=default, description=meaning, json_schema_extra={"form": form}, validate_default=True)
+
+
+def _id_text(value: object) -> object:
+    """An id may stand in YAML as a number; ids are text everywhere else."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _secret_text(value: object) -> object:
+    """White space around a pasted secret is never part of it, and an empty one is none."""
+    return value.strip() or None if isinstance(value, str) else value
+
+
+def _no_bool(value: object) -> object:
+    """Python counts True as 1; a person who writes `true` for a number has erred."""
+    if isinstance(value, bool):
+        raise ValueError  # noqa: TRY004 - the only kind that a validator may raise
+    return value
+
+
+def _one_word(secret: SecretStr | None) -> SecretStr | None:
+    if secret and any(letter.isspace() or not letter.isprintable() for letter in secret.get_secret_value()):
+        raise ValueError
+    return secret
+
+
+def _none_is_empty(value: object) -> object:
+    """A key with nothing behind it is an empty list."""
+    return () if value is None else value
+
+
+Secret: TypeAlias = Annotated[SecretStr | None, BeforeValidator(_secret_text), AfterValidator(_one_word)]
+Number: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
+_Id: TypeAlias = Annotated[str, BeforeValidator(_id_text), Field(pattern=r"^[A-Za-z0-9]+$", max_length=64)]
+_NumericId: TypeAlias = Annotated[str, BeforeValidator(_id_text), Field(pattern=r"^[1-9][0-9]{0,19}$")]
+UserIds: TypeAlias = Annotated[tuple[_Id, ...], BeforeValidator(_none_is_empty)]
+NumericUserIds: TypeAlias = Annotated[tuple[_NumericId, ...], BeforeValidator(_none_is_empty)]
+
+TELEGRAM_IDS = 'a list of numeric user ids (no @names), for example ["42"]'
+SLACK_IDS = 'a list of member ids, for example ["U012AB3CD"] (profile, "Copy member ID")'
+DISCORD_IDS = 'a list of numeric user ids, for example ["80351110224678912"] (developer mode, "Copy User ID")'
+
+
+class Section(BaseModel):
+    """A mapping of the settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_default(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+
+class Agent(Section):
+    """Which agent answers."""
+
+    kind: Literal["recall"] = setting(
+        "recall",
+        "`recall`",
+        "The agent. `recall` is built in: it files what it is told and finds it again, without a key or a network.",
+    )
+
+
+class Identities(Section):
+    """Who a person is on each platform."""
+
+    telegram: NumericUserIds = setting((), TELEGRAM_IDS, "Their accounts on Telegram.")
+    slack: UserIds = setting((), SLACK_IDS, "Their accounts on Slack.")
+    discord: NumericUserIds = setting((), DISCORD_IDS, "Their accounts on Discord.")
+
+    def as_mapping(self) -> dict[Platform, tuple[str, ...]]:
+        """Platform -> user ids; platforms without any are left out."""
+        by_platform: dict[Platform, tuple[str, ...]] = {
+            "telegram": self.telegram,
+            "slack": self.slack,
+            "discord": self.discord,
+        }
+        return {platform: ids for platform, ids in by_platform.items() if ids}
+
+
+def _known_zone(name: str | None) -> str | None:
+    if name is None:
+        return None
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        near = get_close_matches(name, sorted(zoneinfo.available_timezones()), n=1)
+        raise ValueError(f"Did you mean {near[0]}?" if near else "") from None
+    return name
+
+
+class SessionReset(Section):
+    """When a conversation on a platform starts afresh by itself."""
+
+    mode: Literal["none", "idle", "daily", "both"] = setting(
+        "none",
+        "`none`, `idle`, `daily` or `both`",
+        "When a fresh session begins by itself: never, after idle time, once a day, or whichever of these comes first.",
+    )
+    idle_minutes: Annotated[Number, Field(ge=1, le=5_256_000)] = setting(
+        1440,
+        "a whole number of minutes, at least 1 (and at most ten years)",
+        "For `idle` and `both`: minutes without a message after which the next one begins a fresh session.",
+    )
+    at_hour: Annotated[Number, Field(ge=0, le=23)] = setting(
+        4,
+        "a whole number from 0 to 23",
+        "For `daily` and `both`: the hour at which the day turns.",
+    )
+    timezone: Annotated[str | None, AfterValidator(_known_zone)] = setting(
+        None,
+        "the name of a time zone, for example `Europe/Berlin`, or null",
+        "The zone of `at_hour`; null is the zone of the machine.",
+    )
+
+
+class Display(Section):
+    """What the terminal shows."""
+
+    resume_display: Literal["full", "minimal"] = setting(
+        "full",
+        "`full` or `minimal`",
+        "What is shown when a session is taken up again: its last exchanges, or one line.",
+    )
+
+
+class Delivery(Section):
+    """How answers are brought out."""
+
+    unknown: Literal["resend", "hold"] = setting(
+        "resend",
+        "`resend` or `hold`",
+        "What to do with an answer of which nobody knows whether the platform took it (the connection broke): send it "
+        "once more, which may show it twice, or leave it marked as unknown.",
+    )
+
+
+def _usable_token(token: SecretStr | None) -> SecretStr | None:
+    if token is not None and not WEB_TOKEN_PATTERN.fullmatch(token.get_secret_value()):
+        raise ValueError
+    return token
+
+
+class Web(Section):
+    """The local web chat and the health endpoint."""
+
+    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:_-]+$")] = setting(
+        "127.0.0.1",
+        "a host name or an IP address to listen on",
+        "Where the web chat listens. Anything but a loopback address opens it to the network, behind its token only.",
+    )
+    port: Annotated[Number, Field(ge=0, le=65535)] = setting(
+        8737,
+        "a whole number from 0 to 65535",
+        "Port of the web chat; 0 takes any free one.",
+    )
+    token: Annotated[Secret, AfterValidator(_usable_token)] = setting(
+        None,
+        f"{WEB_TOKEN_FORM}, or null",
+        "The token that opens the web chat; null: one is made and kept in the home.",
+    )

@@ -1,0 +1,131 @@
+"""All settings, as one immutable value.
+
+Contract: `Settings()` is all defaults and reads nothing; `load_settings` reads the home and the environment. Secrets
+are `SecretStr`: neither `repr` nor a dump nor an error shows them. What the settings ask for and this version cannot do
+is told by `unavailable`, so that everything else can be served.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from config.platforms import Platforms, rule
+from config.sections import Agent, Delivery, Display, Identities, Platform, SessionReset, Web, setting
+
+__all__ = ["Settings"]
+
+_SERVED: frozenset[Platform] = frozenset({"telegram"})
+_NAMES: dict[Platform, str] = {"telegram": "Telegram", "slack": "Slack", "discord": "Discord"}
+_RESERVED_PEOPLE = frozenset({"owner", "nobody"})
+_PERSON_FORM = "a name of up to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit"
+_PERSON_LENGTH = 64
+
+
+def _none_is_empty(value: Any) -> Any:
+    return {} if value is None else value
+
+
+class Settings(BaseSettings):
+    """The settings of one home."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    agent: Agent = setting({}, "a mapping", "Which agent answers.")
+    owner: Identities = setting(
+        {},
+        "a mapping of platforms to lists of user ids",
+        "Your own accounts on the platforms: always served, and all of them see your sessions.",
+    )
+    people: Annotated[dict[str, Identities], BeforeValidator(_none_is_empty)] = setting(
+        {},
+        f"a mapping of names to their accounts, each {_PERSON_FORM}",
+        "Other people, each with their accounts on the platforms: always served, each sees their own sessions.",
+    )
+    group_sessions_per_user: bool = setting(
+        True,
+        "true or false",
+        "In groups and channels: a session for each person (true), or one for the room (false).",
+    )
+    thread_sessions_per_user: bool = setting(
+        False,
+        "true or false",
+        "In threads and topics: a session for each person (true), or one for the thread (false).",
+    )
+    session_reset: SessionReset = setting({}, "a mapping", "When a conversation starts afresh by itself.")
+    display: Display = setting({}, "a mapping", "What the terminal shows.")
+    busy: Literal["queue"] = setting(
+        "queue",
+        "`queue`",
+        "What becomes of a message that comes while the agent works: it waits for its own turn.",
+    )
+    delivery: Delivery = setting({}, "a mapping", "How answers are brought out.")
+    web: Web = setting({}, "a mapping", "The local web chat and the health endpoint.")
+    platforms: Platforms = setting({}, "a mapping of platforms to their accounts", "The accounts on chat platforms.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is the library's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed in: `load_settings` merges the sources itself, to know where each value came from."""
+        return (init_settings,)
+
+    @field_validator("people")
+    @classmethod
+    def _distinct_people(cls, people: dict[str, Identities], info: ValidationInfo) -> dict[str, Identities]:
+        spelled: dict[str, str] = {}
+        for name in people:
+            if not _is_person_name(name) or name.casefold() in _RESERVED_PEOPLE:
+                raise rule(
+                    f"has the name {name[:_PERSON_LENGTH]!r}; expected {_PERSON_FORM}, other than `owner` and `nobody`"
+                )
+            folded = unicodedata.normalize("NFC", name).casefold()
+            if folded in spelled:
+                raise rule(
+                    f"has {spelled[folded]!r} and {name!r}, which differ only in their spelling; give them two names"
+                )
+            spelled[folded] = name
+        _refuse_shared_identities(info.data.get("owner"), people)
+        return people
+
+    def unavailable(self) -> list[str]:
+        """What is asked for and cannot be done by this version, one sentence each; everything else works."""
+        return [
+            f"platforms.{platform} is enabled, but this version of Threadline has no adapter for {_NAMES[platform]} "
+            "yet; everything else is served. Set its `enabled` to false until then."
+            for platform in _NAMES
+            if platform not in _SERVED and any(account.enabled for account in self.platforms.of(platform))
+        ]
+
+
+def _is_person_name(name: str) -> bool:
+    return (
+        0 < len(name) <= _PERSON_LENGTH
+        and name[0].isalnum()
+        and all(unicodedata.category(letter)[0] in "LMN" or letter in "-_." for letter in name)
+    )
+
+
+def _identities(owner: Identities | None, people: dict[str, Identities]) -> Iterator[tuple[str, Platform, str]]:
+    for name, identities in (({"owner": owner} if owner else {}) | people).items():
+        for platform, ids in identities.as_mapping().items():
+            for user_id in ids:
+                yield name, platform, user_id
+
+
+def _refuse_shared_identities(owner: Identities | None, people: dict[str, Identities]) -> None:
+    """An identity belongs to one person."""
+    holders: dict[tuple[Platform, str], str] = {}
+    for name, platform, user_id in _identities(owner, people):
+        holder = holders.setdefault((platform, user_id), name)
+        if holder != name:
+            raise rule(f"gives {platform} {user_id} to both {holder!r} and {name!r}; an account belongs to one person")

@@ -1,0 +1,174 @@
+"""Reading `THREADLINE_*` variables, from the environment or from `.env`, into layers.
+
+Contract: `THREADLINE_WEB__PORT` is `web.port`: upper case, `__` between the parts. Lists are written as JSON or with
+commas, sections as JSON, `null` is null; an empty variable counts as not set. `THREADLINE_PLATFORMS__TELEGRAM__TOKEN`
+means the only account of a platform, `THREADLINE_PLATFORMS__TELEGRAM__WORK__TOKEN` the one named `work`. A variable
+that was surely meant as a setting and is none is a Problem; other names that begin with THREADLINE_ are let alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dotenv.parser import parse_stream
+
+from config.catalogue import ANY_NAME, Key, catalogue
+from config.errors import Problem
+from config.home import HOME_VARIABLE
+from config.layers import Layers
+from config.layers import Path as KeyPath
+from config.platforms import MAIN, spelled
+
+__all__ = ["PREFIX", "read_env_file", "read_environment", "variable_name"]
+
+PREFIX = "THREADLINE_"
+_NEAR = 0.85
+
+
+class _Variable(NamedTuple):
+    name: str
+    value: str
+    where: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(self.name.removeprefix(PREFIX).lower().split("__"))
+
+
+class _Wrong(Exception):
+    """A variable that cannot be used: its key and the sentence about it."""
+
+    def __init__(self, what: str, key: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.key = key
+
+
+def variable_name(key: Key) -> str:
+    """The variable that sets a key."""
+    return PREFIX + "__".join(part.upper() for part in key.path)
+
+
+def read_environment(environ: Mapping[str, str], layers: Layers) -> list[Problem]:
+    """Merge the variables of the process."""
+    return _merge(
+        (
+            _Variable(name, value, f"environment variable {name}")
+            for name, value in environ.items()
+            if name != HOME_VARIABLE
+        ),
+        layers,
+    )
+
+
+def read_env_file(file: Path, layers: Layers) -> list[Problem]:
+    """Merge the variables of a `.env` file; a missing file is an empty one. Later lines win."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [Problem(str(file), "", f"cannot be read ({error.strerror}); check what it is and its permissions")]
+    except UnicodeDecodeError:
+        return [Problem(str(file), "", "is not UTF-8 text; save the file as UTF-8")]
+    problems: list[Problem] = []
+    variables: dict[str, _Variable] = {}
+    for binding in parse_stream(io.StringIO(text)):
+        where = f"{file}, line {binding.original.line}"
+        if binding.error or (binding.key and binding.value is None):
+            problems.append(Problem(where, "", "this cannot be read; expected NAME=value"))
+        elif binding.key and binding.value is not None:
+            variables[binding.key] = _Variable(binding.key, binding.value, f"{where}, {binding.key}")
+    return problems + _merge(variables.values(), layers)
+
+
+def _merge(variables: Iterable[_Variable], layers: Layers) -> list[Problem]:
+    ours = [variable for variable in variables if variable.name.startswith(PREFIX) and variable.value.strip()]
+    problems = []
+    for variable in sorted(ours, key=lambda one: (len(one.parts), one.name)):  # a section before the keys in it
+        try:
+            key, path = _resolve(variable, layers)
+            if key is not None:
+                layers.put(path, _value(key, variable.value.strip(), path), variable.where)
+        except _Wrong as error:
+            problems.append(Problem(variable.where, error.key, error.what))
+    return problems
+
+
+def _resolve(variable: _Variable, layers: Layers) -> tuple[Key | None, KeyPath]:
+    """The key that a variable sets and its path; no key when the variable is none of ours."""
+    here = catalogue()
+    path: KeyPath = ()
+    for index, part in enumerate(variable.parts):
+        rest = variable.parts[index + 1 :]
+        if here.kind == "names":
+            here, path = here.children[ANY_NAME], (*path, part)
+        elif here.kind == "accounts" and (part not in here.children or rest):
+            if not rest:
+                raise _unknown(variable)
+            path = _account(here, path, part, layers)
+        elif part in here.children:
+            if here.kind == "accounts":
+                path = _account(here, path, None, layers)
+            here, path = here.children[part], (*path, part)
+        elif _meant_as_setting(variable):
+            raise _unknown(variable)
+        else:
+            return None, ()
+    return here, path
+
+
+def _account(platform: Key, path: KeyPath, name: str | None, layers: Layers) -> KeyPath:
+    """The path of the account that a variable means: the one with this name, or the only one."""
+    written = layers.get(path)
+    several = isinstance(written, list) and bool(written)
+    names = [_spellings(account) for account in (written if several else [written])]
+    names[0].add(MAIN)
+    found = [index for index, known in enumerate(names) if name is None or spelled(name) in known]
+    if len(found) == 1:
+        return (*path, found[0]) if several else path
+    listed = ", ".join(sorted(one for known in names for one in known))
+    if name is None:
+        example = f"{variable_name(platform)}__NAME__..."
+        what = f"could mean any account of {platform.dotted}; write {example} with a name, known are: {listed}"
+        raise _Wrong(what, platform.dotted)
+    raise _Wrong(f"names no account of {platform.dotted}; those known are {listed}", platform.dotted)
+
+
+def _spellings(account: object) -> set[str]:
+    name = account.get("name") if isinstance(account, dict) else None
+    return {spelled(str(name))} if name is not None else set()
+
+
+def _value(key: Key, text: str, path: KeyPath) -> Any:
+    if text == "null":
+        return None
+    if key.kind == "value":
+        return text
+    if key.kind == "list" and not text.startswith("["):
+        return [item.strip() for item in text.split(",") if item.strip()]
+    try:
+        value = json.loads(text)
+    except ValueError:
+        what = f"{'.'.join(map(str, path))} is not valid JSON; expected {key.form}, written as JSON"
+        raise _Wrong(what, key.dotted) from None
+    return value
+
+
+def _names() -> dict[str, Key]:
+    return {variable_name(key): key for key in catalogue().below()}
+
+
+def _meant_as_setting(variable: _Variable) -> bool:
+    return "__" in variable.name or bool(get_close_matches(variable.name, _names(), n=1, cutoff=_NEAR))
+
+
+def _unknown(variable: _Variable) -> _Wrong:
+    near = get_close_matches(variable.name, _names(), n=1)
+    hint = f"did you mean {near[0]}?" if near else "`threadline config show` lists all settings"
+    return _Wrong(f"sets nothing that is known; {hint}")
