@@ -109,7 +109,7 @@ Deliver = Callable[[InboundMessage], Awaitable[Verdict]]
 
 @dataclass(frozen=True, slots=True)
 class OutboundPart:
-    """One part of an answer, ready for `send`: plain is always sendable, payload is the formatted form (JSON values)."""
+    """A part of an answer, ready for `send`: plain is always sendable, payload is the formatted form (JSON values)."""
 
     plain: str
     payload: dict[str, Any] = field(default_factory=dict)
@@ -165,11 +165,15 @@ class RetryLater(SendError):
 
 
 class Gone(SendError):
-    """Not sent: the chat, or only its thread, does not exist for us any more."""
+    """Not sent: the chat, or only its thread, does not exist for us any more.
 
-    def __init__(self, message: str, *, thread_only: bool = False) -> None:
+    moved_to: the chat's new id when the platform said that it lives on under another one.
+    """
+
+    def __init__(self, message: str, *, thread_only: bool = False, moved_to: str | None = None) -> None:
         super().__init__(message)
         self.thread_only = thread_only
+        self.moved_to = moved_to
 
 
 class Refused(SendError):

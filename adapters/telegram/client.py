@@ -1,0 +1,225 @@
+"""The Telegram adapter: one bot account, from `start` to `stop`.
+
+Contract: as `adapters.base`. `start` returns when Telegram has told who the bot is, or, when Telegram cannot be
+reached, at once with the state `RETRYING`: connecting goes on in the background. Only what a changed configuration
+mends is a `StartError`. Nothing that waits at Telegram is ever dropped. `stop` cancels the long poll at once, gives
+sends in flight `STOP_GRACE` seconds and ends those that are left with `UnknownOutcome`.
+Limits: eight requests at a time besides the long poll; a send ends within `SEND_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+import structlog
+from telegram.error import InvalidToken, TelegramError
+
+from adapters.base import (
+    AdapterState,
+    Capabilities,
+    Deliver,
+    InboundMessage,
+    OutboundPart,
+    Place,
+    Receipt,
+    RetryLater,
+    StartError,
+    UnknownOutcome,
+)
+from adapters.telegram.connection import SENDS_AT_ONCE, Connection
+from adapters.telegram.formatting import MAX_UNITS, render
+from adapters.telegram.polling import Poller, backoff, problem_of
+from adapters.telegram.sending import create_topic, send_part, show_typing
+from adapters.telegram.updates import PLATFORM, Me, inbound
+
+__all__ = ["SEND_SECONDS", "STOP_GRACE", "TelegramAdapter"]
+
+START_SECONDS = 20.0
+SEND_SECONDS = 30.0
+TYPING_SECONDS = 5.0
+STOP_GRACE = 3.0
+CLOSE_SECONDS = 1.0
+#: Seconds until a part is tried again that came before the adapter was started or after it was stopped.
+_AWAY = 5.0
+
+_CAPABILITIES = Capabilities(
+    max_length=MAX_UNITS, length_unit="utf16", threads=True, idempotent_send=False, typing=True, edits=True
+)
+
+_log = structlog.get_logger(__name__)
+
+
+class TelegramAdapter:
+    """One bot. `base_url` is what the token is appended to, also for a local server: `https://api.telegram.org/bot`."""
+
+    def __init__(self, account: str, token: str, base_url: str = "https://api.telegram.org/bot") -> None:
+        self._account = account
+        self._token = token
+        self._base_url = base_url
+        self._state = AdapterState.STOPPED
+        self._problem: str | None = None
+        self._connection: Connection | None = None
+        self._receiving: asyncio.Task[None] | None = None
+        self._slots = asyncio.Semaphore(SENDS_AT_ONCE)
+        self._in_flight: set[asyncio.Timeout] = set()
+        self._all_sent = asyncio.Event()
+        self._all_sent.set()
+        self._stopping = False
+
+    @property
+    def platform(self) -> str:
+        """Always `telegram`."""
+        return PLATFORM
+
+    @property
+    def account(self) -> str:
+        """Name of the account, as in places."""
+        return self._account
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What Telegram can do."""
+        return _CAPABILITIES
+
+    @property
+    def state(self) -> AdapterState:
+        """Where it stands now."""
+        return self._state
+
+    @property
+    def problem(self) -> str | None:
+        """One sentence for people while it is not connected, else None."""
+        return self._problem
+
+    async def start(self, deliver: Deliver) -> None:
+        """Connect and begin to deliver; see the module's contract."""
+        if self._connection is not None:
+            raise RuntimeError("This Telegram adapter was started already; stop it first.")
+        self._stopping = False
+        self._report(AdapterState.STARTING, None)
+        try:
+            self._connection = connection = await Connection.open(self._token, self._base_url)
+            me = await self._identify(connection)
+        except InvalidToken:
+            await self.stop()
+            # The library's error quotes the token, so it is not kept as the cause.
+            raise StartError(
+                f"Telegram refused the token of account {self._account!r} at {self._base_url}; "
+                "check both under platforms.telegram."
+            ) from None
+        except BaseException:
+            await self.stop()
+            raise
+        self._receiving = asyncio.create_task(self._receive(connection, me, deliver), name="telegram receiver")
+
+    async def stop(self) -> None:
+        """Stop receiving at once, let sends in flight end within `STOP_GRACE`, free everything."""
+        self._stopping = True
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.wait([self._receiving])
+            self._receiving = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_GRACE):
+                await self._all_sent.wait()
+        for bound in self._in_flight:
+            bound.reschedule(asyncio.get_running_loop().time())
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(TimeoutError, TelegramError, httpx.HTTPError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._all_sent.wait()
+                    await connection.close()
+        self._report(AdapterState.STOPPED, None)
+
+    def render(self, markdown: str) -> list[OutboundPart]:
+        """Format and split an answer; see `adapters.telegram.formatting`."""
+        return render(markdown)
+
+    async def send(self, place: Place, part: OutboundPart) -> Receipt:
+        """Send one part; see `adapters.telegram.sending` for which error means what."""
+        async with self._request() as connection:
+            return await send_part(connection.bot, place, part)
+
+    async def open_thread(self, place: Place, title: str) -> Place:
+        """Create a forum topic named `title`, cut to 128 characters; raises a SendError."""
+        async with self._request() as connection:
+            return await create_topic(connection.bot, place, title)
+
+    async def typing(self, place: Place) -> None:
+        """Show the typing mark for some seconds, if it is no trouble."""
+        connection = self._connection
+        if connection is None or self._stopping or self._slots.locked():
+            return
+        try:
+            async with asyncio.timeout(TYPING_SECONDS), self._slots:
+                await show_typing(connection.bot, place)
+        except Exception as error:  # noqa: BLE001  (decoration: no failure of it may reach a turn)
+            _log.debug("telegram_typing_failed", reason=connection.without_token(str(error)))
+
+    @contextlib.asynccontextmanager
+    async def _request(self) -> AsyncIterator[Connection]:
+        """Bound a request in number and time; only SendErrors leave it."""
+        connection = self._connection
+        if connection is None or self._stopping:
+            raise RetryLater("The Telegram account is not connected.", _AWAY)
+        sending = False
+        try:
+            async with asyncio.timeout(SEND_SECONDS) as bound:
+                self._in_flight.add(bound)
+                self._all_sent.clear()
+                try:
+                    async with self._slots:
+                        sending = True
+                        yield connection
+                finally:
+                    self._in_flight.discard(bound)
+                    if not self._in_flight:
+                        self._all_sent.set()
+        except TimeoutError as error:
+            if not sending:
+                raise RetryLater("Too much is being sent to Telegram at once.", 1.0) from error
+            raise UnknownOutcome("Telegram did not answer in time; nobody knows whether it was sent.") from error
+
+    async def _identify(self, connection: Connection) -> Me | None:
+        """Return who we are, or None when Telegram cannot be asked now."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                me = await connection.identify()
+        except InvalidToken:
+            raise
+        except (TelegramError, TimeoutError) as error:
+            if isinstance(error.__cause__, httpx.UnsupportedProtocol | httpx.InvalidURL):
+                raise StartError(f"{self._base_url!r} is no address of a Telegram server: check base_url.") from error
+            self._report(AdapterState.RETRYING, connection.without_token(problem_of(error)))
+            return None
+        self._report(AdapterState.CONNECTED, None)
+        return me
+
+    async def _receive(self, connection: Connection, me: Me | None, deliver: Deliver) -> None:
+        """Find out who we are, however long it takes, then poll."""
+        failures = 0
+        while me is None:
+            failures += 1
+            await asyncio.sleep(backoff(failures))
+            try:
+                me = await self._identify(connection)
+            except (InvalidToken, StartError) as error:
+                self._report(AdapterState.FAILED, connection.without_token(problem_of(error)))
+        known = me
+
+        def parse(update: Mapping[str, Any]) -> InboundMessage | None:
+            return inbound(update, known, self._account, time.time())
+
+        await Poller(connection, parse, deliver, self._report).run()
+
+    def _report(self, state: AdapterState, problem: str | None) -> None:
+        if state is not self._state:
+            _log.info("telegram_state", account=self._account, state=state.value, problem=problem)
+        self._state = state
+        self._problem = problem

@@ -1,0 +1,243 @@
+"""One update of the Bot API to one `InboundMessage`: place, sender, words, and whether the bot was meant.
+
+Contract: `inbound` is pure. It returns None for what is no message to us (service messages, kinds of update that were
+not asked for) and raises `MalformedUpdate` for an update that cannot be understood. A thread id counts only for real
+topic messages, and General has one form: without. Senders behind shared accounts (anonymous admins, channels) have no
+user id. Edits and migrations come as events of those kinds; they are never messages.
+Limits: text and captions only; any other content becomes a note in square brackets that names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from telegram import Message, MessageEntity, Update
+
+from adapters.base import ChatType, InboundKind, InboundMessage, Place, Sender
+
+__all__ = ["PLATFORM", "MalformedUpdate", "Me", "inbound"]
+
+PLATFORM: Final = "telegram"
+
+_CHAT_TYPES: Final[Mapping[str, ChatType]] = {
+    "private": "dm",
+    "group": "group",
+    "supergroup": "group",
+    "channel": "channel",
+}
+#: The General topic of a forum, where a server names it at all; it cannot be sent to by this number.
+_GENERAL = 1
+#: Accounts that many people speak through: anonymous admins, channels in groups, Telegram itself.
+_SHARED_USERS = frozenset({1087968824, 136817688, 777000})
+_COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,64})(?:@(?P<bot>[A-Za-z0-9_]+))?(?=\s|\Z)")
+#: Attributes of a message that hold content, with the words for it; where one implies another, the telling one first.
+_CONTENT: Final = (
+    ("photo", "photo"),
+    ("live_photo", "live photo"),
+    ("animation", "animation"),
+    ("video", "video"),
+    ("video_note", "video message"),
+    ("voice", "voice message"),
+    ("audio", "audio"),
+    ("document", "document"),
+    ("sticker", "sticker"),
+    ("venue", "venue"),
+    ("location", "location"),
+    ("contact", "contact"),
+    ("poll", "poll"),
+    ("dice", "dice"),
+    ("story", "story"),
+    ("checklist", "checklist"),
+    ("game", "game"),
+    ("paid_media", "paid media"),
+)
+
+
+class MalformedUpdate(ValueError):
+    """The update lacks what every message has, or holds it in another form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The bot's own identity, as getMe told it."""
+
+    id: int
+    username: str
+
+
+def inbound(update: Mapping[str, Any], me: Me, account: str, received_at: float) -> InboundMessage | None:
+    """Return the message that `update` carries, or None when it carries none for us."""
+    parsed = Update.de_json(dict(update), None)
+    if message := parsed.message or parsed.channel_post:
+        return _message(message, me, account, received_at)
+    if message := parsed.edited_message or parsed.edited_channel_post:
+        return _edit(message, me, account, received_at)
+    return None
+
+
+def _message(message: Message, me: Me, account: str, received_at: float) -> InboundMessage | None:
+    if message.migrate_to_chat_id or message.migrate_from_chat_id:
+        return _migration(message, account, received_at)
+    content = _content(message)
+    if content is None:
+        return None
+    text, entities, media = content
+    words, mentioned = _without_mention(text, entities, me)
+    command = _COMMAND.match(words)
+    kind: InboundKind = "message"
+    called = False
+    foreign = False
+    if command is not None:
+        foreign = command["bot"] is not None and command["bot"].lower() != me.username.lower()
+        if not foreign:
+            kind, called = "command", True
+            words = f"/{command['name']}{words[command.end() :]}"
+    place = _place(message, account)
+    reply = _answered(message)
+    to_us = reply is not None and reply.from_user is not None and reply.from_user.id == me.id
+    return InboundMessage(
+        place=place,
+        sender=_sender(message),
+        dedupe_key=f"m:{place.chat}:{message.message_id}",
+        kind=kind,
+        text=words,
+        message_id=str(message.message_id),
+        received_at=received_at,
+        addressed=mentioned or called or to_us or (place.private and not foreign),
+        reply_to=None if reply is None else str(reply.message_id),
+        group_id=message.media_group_id,
+        extra={} if media is None else {"media": media},
+    )
+
+
+def _edit(message: Message, me: Me, account: str, received_at: float) -> InboundMessage | None:
+    content = _content(message)
+    if content is None or message.edit_date is None:
+        return None
+    text, entities, _ = content
+    words, mentioned = _without_mention(text, entities, me)
+    place = _place(message, account)
+    return InboundMessage(
+        place=place,
+        sender=_sender(message),
+        dedupe_key=f"e:{place.chat}:{message.message_id}:{int(message.edit_date.timestamp())}",
+        kind="edit",
+        text=words,
+        message_id=str(message.message_id),
+        received_at=received_at,
+        addressed=mentioned or place.private,
+        group_id=message.media_group_id,
+    )
+
+
+def _migration(message: Message, account: str, received_at: float) -> InboundMessage:
+    """Return the event that a group has become a supergroup; it is told in both chats, each time with both ids."""
+    place = _place(message, account)
+    old, new = message.migrate_from_chat_id or message.chat.id, message.migrate_to_chat_id or message.chat.id
+    return InboundMessage(
+        place=place,
+        sender=_sender(message),
+        dedupe_key=f"m:{place.chat}:{message.message_id}",
+        kind="migration",
+        text="",
+        message_id=str(message.message_id),
+        received_at=received_at,
+        addressed=False,
+        extra={"old_chat": str(old), "new_chat": str(new)},
+    )
+
+
+def _place(message: Message, account: str) -> Place:
+    chat = message.chat
+    _number(chat.id, "its chat")
+    _number(message.message_id, "itself")
+    chat_type = _CHAT_TYPES.get(chat.type)
+    if chat_type is None:
+        raise MalformedUpdate(f"an unknown type of chat: {chat.type!r}")
+    thread = message.message_thread_id if message.is_topic_message else None
+    if thread == _GENERAL and chat_type != "dm":
+        thread = None
+    name = chat.title or _full_name(chat.first_name, chat.last_name) or None
+    return Place(PLATFORM, account, chat_type, str(chat.id), "" if thread is None else str(thread), name)
+
+
+def _sender(message: Message) -> Sender:
+    user = message.from_user
+    if message.sender_chat is not None:
+        return Sender(None, message.author_signature or message.sender_chat.title or "")
+    if user is None:
+        return Sender(None, message.author_signature or "")
+    _number(user.id, "its sender")
+    name = _full_name(user.first_name, user.last_name)
+    if user.id in _SHARED_USERS:
+        return Sender(None, name)
+    return Sender(str(user.id), name, is_bot=bool(user.is_bot))
+
+
+def _full_name(first: str | None, last: str | None) -> str:
+    return " ".join(part for part in (first, last) if part)
+
+
+def _content(message: Message) -> tuple[str, Sequence[MessageEntity], str | None] | None:
+    """Return text, its entities and the kind of medium, or None for a service message."""
+    media = next((words for name, words in _CONTENT if getattr(message, name)), None)
+    if message.text is not None:
+        return _words(message.text), message.entities, None
+    if message.caption is not None:
+        return _words(message.caption), message.caption_entities, media
+    if media is None:
+        return None
+    name = message.document.file_name if message.document is not None else None
+    return f"[{media}: {name}]" if name else f"[{media}]", (), media
+
+
+def _number(value: Any, of: str) -> None:
+    """Refuse an id that the library took over in a form that it cannot have."""
+    if not isinstance(value, int):
+        raise MalformedUpdate(f"a message without the number of {of}")
+
+
+def _words(value: Any) -> str:
+    if not isinstance(value, str):
+        raise MalformedUpdate("a text that is none")
+    return value
+
+
+def _answered(message: Message) -> Message | None:
+    """Return the message this one replies to. In a topic, every message formally replies to the topic's first."""
+    reply = message.reply_to_message
+    if reply is not None and message.is_topic_message and reply.message_id == message.message_thread_id:
+        return None
+    return reply
+
+
+def _without_mention(text: str, entities: Sequence[MessageEntity], me: Me) -> tuple[str, bool]:
+    """Return the words without mentions of the bot at either end, and whether it was mentioned anywhere."""
+    spans = list(_mentions(text, entities, me))
+    words = text.strip()
+    shift = len(text) - len(text.lstrip())
+    start, end = 0, len(words)
+    for first, last in spans:
+        if first - shift == start:
+            start = last - shift
+            while start < end and (words[start].isspace() or words[start] in ",:"):
+                start += 1
+    for first, last in reversed(spans):
+        if last - shift == end and first - shift >= start:
+            end = len(words[: first - shift].rstrip())
+    return words[start:end] or words, bool(spans)
+
+
+def _mentions(text: str, entities: Sequence[MessageEntity], me: Me) -> Iterator[tuple[int, int]]:
+    """Yield the spans, as indexes into `text`, of what mentions the bot, in order."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    for entity in sorted(entities, key=lambda entity: entity.offset):
+        piece = units[entity.offset * 2 : (entity.offset + entity.length) * 2].decode("utf-16-le", "surrogatepass")
+        named = entity.type == MessageEntity.MENTION and piece.lower() == f"@{me.username}".lower()
+        linked = entity.type == MessageEntity.TEXT_MENTION and entity.user is not None and entity.user.id == me.id
+        if named or linked:
+            first = len(units[: entity.offset * 2].decode("utf-16-le", "surrogatepass"))
+            yield first, first + len(piece)
