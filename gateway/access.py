@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from gateway.pairing import PairingDesk, looks_like_code
 
 if TYPE_CHECKING:
     from adapters.base import InboundMessage, Place, Sender
-    from config import Settings
+    from gateway.platforms import Served
     from session_store import SessionDB
 
 __all__ = ["Admission", "Gate", "Refusal"]
@@ -41,8 +42,8 @@ class Refusal(enum.Enum):
 class Gate:
     """Access of one process. Reads the store for each event, so that pairing in another process counts at once."""
 
-    def __init__(self, settings: Settings, db: SessionDB) -> None:
-        self._settings = settings
+    def __init__(self, served: Mapping[tuple[str, str], Served], db: SessionDB) -> None:
+        self._served = served
         self._db = db
         self._desk = PairingDesk(db)
         self.refused: Counter[str] = Counter()
@@ -50,15 +51,15 @@ class Gate:
     async def admit(self, message: InboundMessage) -> Admission | Refusal:
         """Judge one event; a pairing code from a stranger in a direct chat is redeemed here."""
         verdict = await self._judge(message.place, message.sender)
-        if verdict is Refusal.DENIED and message.place.private and (code := looks_like_code(message.text)):
-            if await self._desk.redeem(message, code):
-                return Refusal.PAIRED
+        code = looks_like_code(message.text) if verdict is Refusal.DENIED and message.place.private else None
+        if code is not None and await self._desk.redeem(message, code):
+            return Refusal.PAIRED
         if isinstance(verdict, Refusal):
             self.refused[f"{message.place.platform}/{message.place.account}:{verdict.value}"] += 1
         return verdict
 
     async def _judge(self, place: Place, sender: Sender) -> Admission | Refusal:
-        account = self._settings.account(place.platform, place.account)
+        account = self._served.get((place.platform, place.account))
         if account is None:
             return Refusal.DENIED
         if sender.is_bot:
@@ -66,12 +67,10 @@ class Gate:
         if sender.user_id is None:
             return Admission(None) if account.allow_all else Refusal.DENIED
         known = await self._db.people.person_of(place.platform, sender.realm, sender.user_id)
-        if known is not None and known[1] in {"config", "pairing"}:
-            return Admission(known[0])
-        if not (account.allow_all or sender.user_id in account.allowed_users):
+        trusted = known is not None and known[1] in {"config", "pairing"}
+        if not (trusted or account.allow_all or sender.user_id in account.allowed_users):
             return Refusal.DENIED
         if known is not None:
             return Admission(known[0])
-        return Admission(
-            await self._db.people.ensure_allowed(place.platform, sender.realm, sender.user_id, sender.name)
-        )
+        person_id = await self._db.people.ensure_allowed(place.platform, sender.realm, sender.user_id, sender.name)
+        return Admission(person_id)

@@ -19,13 +19,12 @@ import anyio
 import structlog
 
 from adapters.base import AdapterState, StartError
-from gateway.access import Gate
 from gateway.accounts import lock_account
 from gateway.delivery import Delivery
 from gateway.heart import Heart
 from gateway.inbox import InboundEdge
 from gateway.lanes import Lanes
-from gateway.platforms import make_adapters
+from gateway.platforms import make_adapters, served_accounts
 from gateway.recovery import Recovery
 from gateway.web.server import WebServer
 from gateway.webdesk import WebDesk
@@ -33,15 +32,13 @@ from gateway.workshop import Workshop
 from session_store import SessionDB
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
     from adapters.base import Adapter, Place
     from config import Home, Settings
 
 __all__ = ["Daemon"]
 
-DRAIN_SECONDS = 5.0
-FLUSH_SECONDS = 2.0
+DRAIN_SECONDS = 4.0
+FLUSH_SECONDS = 1.5
 STATUS_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
@@ -53,24 +50,24 @@ class Daemon:
     def __init__(self, home: Home, settings: Settings) -> None:
         self._home = home
         self._settings = settings
+        self._served = served_accounts(settings)
         self._adapters: dict[tuple[str, str], Adapter] = {}
         self._failed: dict[tuple[str, str], str] = {}
 
     async def run(self, announce: Callable[[str], None]) -> None:
         """Serve until told to stop. `announce` gets the address of the web chat once it answers."""
         async with AsyncExitStack() as stack:
-            for platform, account in self._settings.enabled_accounts():
-                lock = lock_account(platform, account.name, account.identity())
-                stack.callback(lock.release)
-            self._adapters = make_adapters(self._settings)
-            db = await stack.enter_async_context(SessionDB(self._home.database))
+            for (platform, account), served in self._served.items():
+                stack.callback(lock_account(platform, account, served.token).release)
+            self._adapters = make_adapters(self._served)
+            db = await stack.enter_async_context(SessionDB(self._home.state_db))
             names = ["web/main", *(f"{platform}/{account}" for platform, account in self._adapters)]
             heart = await stack.enter_async_context(Heart(db, "gateway", names))
             await self._serve(db, heart, announce)
 
     async def _serve(self, db: SessionDB, heart: Heart, announce: Callable[[str], None]) -> None:
         workshop = await Workshop.prepare(self._settings, db, heart.token, typing=self._typing)
-        edge = InboundEdge(self._settings, db, Gate(self._settings, db), workshop.commands)
+        edge = InboundEdge(self._settings, self._served, db, workshop.commands)
         lanes = Lanes(db, self._accounts, heart.token, workshop.desk.handle)
         recovery = Recovery(db, workshop.desk, self._accounts)
         delivery = Delivery(db, self._adapters, heart.token, unknown=self._settings.delivery.unknown)
@@ -91,7 +88,6 @@ class Daemon:
                 _log.info("draining")
                 starting.cancel()
                 await self._drain(workshop, lanes, delivery)
-            await self._stop_adapters()
             await web.stop()
             tasks.cancel_scope.cancel()
 
@@ -109,7 +105,7 @@ class Daemon:
                 await adapter.start(edge.accept)
             except StartError as error:
                 self._failed[name] = str(error)
-                _log.error("account_failed", account="/".join(name), problem=str(error))  # noqa: TRY400 - a sentence
+                _log.error("account_failed", account="/".join(name), problem=str(error))
 
         with scope:
             async with anyio.create_task_group() as tasks:
@@ -124,12 +120,13 @@ class Daemon:
     async def _drain(self, workshop: Workshop, lanes: Lanes, delivery: Delivery) -> None:
         lanes.close()
         with anyio.move_on_after(DRAIN_SECONDS):
-            while workshop.runner.running:
-                await anyio.sleep(0.02)
+            await workshop.runner.idle()
         workshop.runner.leave_all()
-        with anyio.move_on_after(FLUSH_SECONDS):
-            await delivery.flush()
         delivery.close()
+        with anyio.move_on_after(FLUSH_SECONDS):
+            await delivery.ended.wait()
+        delivery.halt()
+        await self._stop_adapters()
 
     def _health(self) -> dict[str, dict[str, str | None]]:
         """State and problem of each account, by `platform/account`."""

@@ -19,6 +19,7 @@ import anyio
 import structlog
 
 from adapters.base import Gone, OutboundPart, Refused, RetryLater, UnknownOutcome
+from gateway.bell import Bell
 from gateway.places import place_of
 from session_store import RenderedPart, StoreError
 
@@ -61,66 +62,61 @@ class Delivery:
         self._resend = unknown == "resend"
         self._busy: set[int] = set()
         self._paused: dict[tuple[str, str], float] = {}
-        self._wake = anyio.Event()
+        self._bell = Bell(db)
         self._closing = False
+        self._halted = False
+        self.ended = anyio.Event()
         self.counts: Counter[str] = Counter()
 
     async def run(self) -> None:
-        """Deliver until `close`; then returns when sends in flight have ended."""
-        accounts = list(self._adapters)
-        recovered = await self._db.outbox.recover(accounts, self._resend)
-        self.counts["unknown"] += recovered
-        changes = self._db.changes.subscribe()
-        async with anyio.create_task_group() as tasks:
-            while not self._closing:
-                try:
-                    await self._dispatch(tasks)
-                    timeout = await self._until_due()
-                except StoreError as error:
-                    _log.warning("outbox_unreadable", error=str(error))
-                    await anyio.sleep(STORE_RETRY_SECONDS)
-                    continue
-                self._wake = anyio.Event()
-                async with anyio.create_task_group() as both:
-
-                    async def watch(seconds: float = timeout, group: TaskGroup = both) -> None:
-                        await changes.wait(seconds)
-                        group.cancel_scope.cancel()
-
-                    both.start_soon(watch)
-                    await self._wake.wait()
-                    both.cancel_scope.cancel()
+        """Deliver until `close`; `ended` is set when it returns."""
+        self.counts["unknown"] += await self._db.outbox.recover(list(self._adapters), self._resend)
+        try:
+            async with anyio.create_task_group() as tasks:
+                while not self._halted:
+                    try:
+                        began = await self._dispatch(tasks)
+                        if self._closing and not began and not self._busy:
+                            return
+                        await self._bell.wait(await self._until_due())
+                    except StoreError as error:
+                        _log.warning("outbox_unreadable", error=str(error))
+                        await anyio.sleep(STORE_RETRY_SECONDS)
+        finally:
+            self.ended.set()
 
     def close(self) -> None:
-        """Begin no further send."""
+        """Send what is due now, then end; what waits for a later time is left in the outbox."""
         self._closing = True
-        self._wake.set()
+        self._bell.ring()
 
-    async def flush(self) -> None:
-        """Return when nothing is due any more (what waits for a later time is left)."""
-        while await self._db.outbox.due(self._open_accounts(), limit=1) or self._busy:
-            await anyio.sleep(0.05)
+    def halt(self) -> None:
+        """Begin no further send."""
+        self._halted = True
+        self._bell.ring()
 
     def _open_accounts(self) -> list[tuple[str, str]]:
         now = time.monotonic()
         return [account for account in self._adapters if self._paused.get(account, 0.0) <= now]
 
     async def _until_due(self) -> float:
-        due = await self._db.outbox.next_due(list(self._adapters))
-        until = IDLE_SECONDS if due is None else max(0.05, due - time.time())
-        now = time.monotonic()
-        waits = [pause - now for pause in self._paused.values() if pause > now]
-        return min([until if due is not None and due > time.time() else IDLE_SECONDS, *waits, IDLE_SECONDS])
+        """Seconds to wait at most before looking again."""
+        due = await self._db.outbox.next_due(self._open_accounts())
+        waits = [pause - time.monotonic() for pause in self._paused.values()]
+        if due is not None:
+            waits.append(due - time.time())
+        return min([IDLE_SECONDS, *(wait for wait in waits if wait > 0)])
 
-    async def _dispatch(self, tasks: TaskGroup) -> None:
-        free = AT_ONCE - len(self._busy)
-        if free <= 0:
-            return
-        for row in await self._db.outbox.due(self._open_accounts(), limit=AT_ONCE):
-            if row["place_id"] in self._busy or len(self._busy) >= AT_ONCE or self._closing:
-                continue
-            self._busy.add(row["place_id"])
-            tasks.start_soon(self._deliver, row)
+    async def _dispatch(self, tasks: TaskGroup) -> int:
+        """Begin what is due, one row per place; returns how many were begun."""
+        began = 0
+        if len(self._busy) < AT_ONCE:
+            for row in await self._db.outbox.due(self._open_accounts(), limit=2 * AT_ONCE):
+                if row["place_id"] not in self._busy and len(self._busy) < AT_ONCE and not self._halted:
+                    self._busy.add(row["place_id"])
+                    tasks.start_soon(self._deliver, row)
+                    began += 1
+        return began
 
     async def _deliver(self, row: OutboxRow) -> None:
         try:
@@ -134,12 +130,12 @@ class Delivery:
             await anyio.sleep(STORE_RETRY_SECONDS)
         finally:
             self._busy.discard(row["place_id"])
-            self._wake.set()
+            self._bell.ring()
 
     async def _expand(self, row: OutboxRow, adapter: Adapter) -> None:
         try:
             parts = adapter.render(row["body"])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - one answer that cannot be formatted must not stop the others
             _log.exception("formatting_failed", outbox_id=row["id"])
             await self._db.outbox.fail(row["id"], f"it could not be formatted: {error}")
             return
@@ -168,7 +164,7 @@ class Delivery:
             await self._db.outbox.fail(row["id"], str(error))
         except UnknownOutcome as error:
             await self._unknown(row, str(error))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a library raises here, nobody knows whether it was sent
             _log.exception("send_failed", outbox_id=row["id"])
             await self._unknown(row, f"{type(error).__name__}: {error}")
         else:

@@ -70,7 +70,8 @@ class Desk:
         request = await self._router.request([row], self._holder)
         claim = await self._db.turns.claim(request, self._router.judge)
         if claim.status == "busy":
-            await self._recover_in(row)
+            if claim.orphan is not None:
+                await self.recover(claim.orphan)
             return False
         if claim.status == "claimed":
             await self._run(claim, row)
@@ -97,30 +98,23 @@ class Desk:
         async with self._shown_typing(place):
             await self._runner.run(work)
 
-    async def recover(self, turn: TurnRow) -> bool:
+    async def settle(self) -> None:
+        """Let go of turns of this process that ended while the store could not be written."""
+        await self._runner.settle()
+
+    async def recover(self, turn_id: str) -> bool:
         """Take over one turn whose process is gone and run it again (or give it up); False if somebody else did."""
-        claim = await self._db.turns.take_over(turn["id"], self._holder)
+        claim = await self._db.turns.take_over(turn_id, self._holder)
         if claim.status != "claimed":
             return False
-        rows = await self._db.inbox.of_turn(turn["id"])
+        rows = await self._db.inbox.of_turn(turn_id)
         if not rows:
-            _log.warning("turn_without_input", turn=turn["id"])
+            _log.warning("turn_without_input", turn=turn_id)
             if claim.fence is not None:
                 await self._db.turns.give_up(claim.fence, "no input", ())
             return False
         await self._run(claim, rows[0])
         return True
-
-    async def _recover_in(self, row: InboxRow) -> None:
-        """Settle an interrupted turn of the row's conversation, if that is what holds it."""
-        session_id = row["session_id"]
-        if session_id is None and row["session_key"] is not None:
-            session = await self._db.routes.session_for(row["session_key"])
-            session_id = session["id"] if session is not None else None
-        if session_id is None:
-            return
-        for turn in await self._db.turns.orphaned_in(session_id):
-            await self.recover(turn)
 
     async def command(self, row: InboxRow) -> None:
         """Work a slash command that came through the inbox; its reply and effects are one transaction."""
@@ -130,7 +124,9 @@ class Desk:
             await self._db.inbox.set_aside(row["id"], "a command row without a command")
             return
         session = await self._db.routes.session_for(row["session_key"]) if row["session_key"] else None
-        context = await self._context(place, row["sender"].get("user_id"), row["person_id"], row["session_key"], session)
+        context = await self._context(
+            place, row["sender"].get("user_id"), row["person_id"], row["session_key"], session
+        )
         try:
             reply = await self._commands.run(context, call)
             await self._db.inbox.complete(row["id"], outbox=self._outgoing(row, place, reply), effects=reply.effects)

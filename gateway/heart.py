@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 import structlog
 
+from gateway.bell import Bell
 from session_store import StoreError
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ class Heart:
         until_sweep = 0.0
         while True:
             try:
-                await self._db.processes.beat(self.token)
                 await self._db.turns.beat(self.token)
                 if until_sweep <= 0:
                     until_sweep = SWEEP_SECONDS
@@ -79,7 +79,7 @@ class Heart:
 
     async def obey(self, runner: TurnRunner) -> None:
         """Carry out stop requests for turns that run here, until cancelled."""
-        changes = self._db.changes.subscribe()
+        bell = Bell(self._db)
         while True:
             try:
                 for request in await self._db.control.open_for(self.token):
@@ -89,4 +89,4 @@ class Heart:
             except StoreError as error:
                 _log.warning("control_unreadable", error=str(error))
                 await anyio.sleep(1.0)
-            await changes.wait(BEAT_SECONDS)
+            await bell.wait(BEAT_SECONDS)

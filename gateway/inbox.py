@@ -7,6 +7,7 @@ must deliver again. What Threadline does not answer it does not store.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from session_store import NewInbox
 if TYPE_CHECKING:
     from config import Settings
     from gateway.commands import CommandRegistry
+    from gateway.platforms import Served
     from session_store import SessionDB
 
 __all__ = ["IMMEDIATE", "InboundEdge"]
@@ -30,10 +32,17 @@ IMMEDIATE = " now"
 class InboundEdge:
     """Accepts what adapters deliver."""
 
-    def __init__(self, settings: Settings, db: SessionDB, gate: Gate, commands: CommandRegistry) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        served: Mapping[tuple[str, str], Served],
+        db: SessionDB,
+        commands: CommandRegistry,
+    ) -> None:
         self._settings = settings
+        self._served = served
         self._db = db
-        self._gate = gate
+        self._gate = Gate(served, db)
         self._commands = commands
 
     async def accept(self, message: InboundMessage) -> Verdict:
@@ -77,7 +86,7 @@ class InboundEdge:
         """Direct chats always; groups when addressed, or in a topic whose conversation goes on, or when set so."""
         if message.place.private or message.addressed:
             return True
-        account = self._settings.account(message.place.platform, message.place.account)
+        account = self._served.get((message.place.platform, message.place.account))
         if account is not None and account.groups == "always":
             return True
         return bool(message.place.thread) and await self._db.routes.session_for(key) is not None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
+from gateway.bell import Bell
 from session_store import StoreError
 
 if TYPE_CHECKING:
@@ -47,71 +48,53 @@ class Lanes:
         self._accounts = accounts
         self._holder = holder
         self._handler = handler
-        self._active: dict[str, list[InboxRow]] = {}
+        self._active: set[str] = set()
         self._failures: dict[int, int] = {}
-        self._idle = anyio.Event()
+        self._bell = Bell(db)
         self._closing = False
 
     async def run(self) -> None:
         """Dispatch until `close`; then returns when the workers have ended."""
-        changes = self._db.changes.subscribe()
         async with anyio.create_task_group() as tasks:
             while not self._closing:
                 try:
-                    more = await self._dispatch(tasks)
+                    await self._dispatch(tasks)
+                    await self._bell.wait(IDLE_SECONDS)
                 except StoreError as error:
                     _log.warning("inbox_unreadable", error=str(error))
                     await anyio.sleep(RETRY_SECONDS)
-                    continue
-                if not more:
-                    await self._wait(changes.wait)
 
     def close(self) -> None:
         """Take no further row; running ones go on."""
         self._closing = True
-        self._idle.set()
+        self._bell.ring()
 
-    async def _wait(self, changed: Callable[[float], Awaitable[bool]]) -> None:
-        """Until something was committed or a worker ended."""
-        self._idle = anyio.Event()
-
-        async with anyio.create_task_group() as both:
-
-            async def watch() -> None:
-                await changed(IDLE_SECONDS)
-                both.cancel_scope.cancel()
-
-            both.start_soon(watch)
-            await self._idle.wait()
-            both.cancel_scope.cancel()
-
-    async def _dispatch(self, tasks: TaskGroup) -> bool:
+    async def _dispatch(self, tasks: TaskGroup) -> None:
         free = MAX_LANES - len(self._active)
-        if free <= 0:
-            return False
-        rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=list(self._active))
-        for row in rows:
-            if row["lane"] not in self._active and not self._closing:
-                self._active[row["lane"]] = [row]
-                tasks.start_soon(self._work, row)
-        return False
+        if free > 0:
+            rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=self._active)
+            for row in rows:
+                if not self._closing:
+                    self._active.add(row["lane"])
+                    tasks.start_soon(self._work, row)
 
     async def _work(self, row: InboxRow) -> None:
         try:
             await self._handle(row)
         finally:
-            del self._active[row["lane"]]
-            self._idle.set()
+            self._active.discard(row["lane"])
+            self._bell.ring()
 
     async def _handle(self, row: InboxRow) -> None:
+        waiting = Bell(self._db)
         try:
             while not await self._handler(row) and not self._closing:
-                await self._db.changes.subscribe().wait(RETRY_SECONDS)
+                await waiting.wait(RETRY_SECONDS)
             self._failures.pop(row["id"], None)
         except StoreError as error:
             _log.warning("row_postponed", inbox_id=row["id"], error=str(error))
             await anyio.sleep(RETRY_SECONDS)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - one row must not stop the others, whatever is wrong with it
             failures = self._failures[row["id"]] = self._failures.get(row["id"], 0) + 1
             _log.exception("row_failed", inbox_id=row["id"], attempt=failures)
             if failures >= MAX_ATTEMPTS:

@@ -46,6 +46,7 @@ class Recovery:
 
     async def sweep(self) -> int:
         """Recover what is orphaned now; returns how many turns were taken over."""
+        await self._desk.settle()
         turns = await self._db.turns.orphaned(self._accounts(), limit=64)
         limiter = anyio.CapacityLimiter(AT_ONCE)
         taken = 0
@@ -54,7 +55,7 @@ class Recovery:
             nonlocal taken
             async with limiter:
                 _log.info("turn_recovered", turn=turn["id"], session=turn["session_id"], attempt=turn["attempt"])
-                taken += await self._desk.recover(turn)
+                taken += await self._desk.recover(turn["id"])
 
         async with anyio.create_task_group() as tasks:
             for turn in turns:

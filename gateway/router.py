@@ -78,7 +78,6 @@ class Router:
         user_id = first["sender"].get("user_id")
         scope = await self.scope(place, user_id, first["person_id"])
         local = place.platform in LOCAL_PLATFORMS
-        born = "terminal" if place.platform == "cli" else "gateway"
         return ClaimRequest(
             inbox_ids=[row["id"] for row in rows],
             turn_id=new_turn_id(),
@@ -87,7 +86,7 @@ class Router:
             place=place_ref(place),
             source=place.platform,
             owner=scope.owner,
-            new_session_id=first["session_id"] or new_session_id(born, time.time()),
+            new_session_id=first["session_id"] or new_session_id("terminal" if place.platform == "cli" else "gateway", time.time()),
             content="\n\n".join(str(row["payload"].get("text", "")) for row in rows),
             session_key=None if local else first["session_key"],
             session_id=first["session_id"],

@@ -16,10 +16,12 @@ from uuid import uuid4
 
 import anyio
 
+from gateway.bell import Bell
 from gateway.heart import Heart
 from gateway.ids import new_session_id
+from gateway.owner import OWNER, owner_sees
 from gateway.places import TERMINAL, place_ref
-from gateway.workshop import OWNER, Workshop
+from gateway.workshop import Workshop
 from session_store import NewInbox, SessionDB
 
 if TYPE_CHECKING:
@@ -60,6 +62,11 @@ class Answer:
         """Whether a person ended the turn."""
         return not self.messages or self.messages[-1]["finish_reason"] == "stopped"
 
+    @property
+    def failed(self) -> bool:
+        """Whether the agent could not answer; the text then says why."""
+        return bool(self.messages) and self.messages[-1]["finish_reason"] == "error"
+
 
 class Terminal:
     """One terminal in one session at a time."""
@@ -92,7 +99,7 @@ class Terminal:
         self.session_id = session_id
         taken = 0
         for turn in await self.db.turns.orphaned_in(session_id):
-            taken += await self._workshop.desk.recover(turn)
+            taken += await self._workshop.desk.recover(turn["id"])
         for row in await self.db.inbox.adopt(session_id, self._workshop.holder):
             await self._work(row, None)
             taken += 1
@@ -141,12 +148,12 @@ class Terminal:
         return await self._work(row, waiting)
 
     async def _work(self, row: InboxRow, waiting: Callable[[], None] | None) -> Answer:
-        changes = self.db.changes.subscribe()
+        bell = Bell(self.db)
         while not await self._workshop.desk.handle(row):
             if waiting is not None:
                 waiting()
                 waiting = None
-            await changes.wait(WAIT_SECONDS)
+            await bell.wait(WAIT_SECONDS)
         session_id = row["session_id"] or ""
         question = await self.db.turns.message_of(row["id"])
         if question is None:
@@ -177,8 +184,7 @@ async def open_terminal(home: Home, settings: Settings) -> AsyncIterator[Termina
     """A terminal on a home: store open, process registered and beating until the context ends."""
     async with SessionDB(home.state_db) as db, Heart(db, "terminal") as heart:
         workshop = await Workshop.prepare(settings, db, heart.token)
-        scope = await workshop.router.scope(TERMINAL, None, OWNER)
-        visible_to = await workshop.router.visible_to(TERMINAL, OWNER, scope)
+        visible_to = await owner_sees(db)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(heart.beat)
             tasks.start_soon(heart.obey, workshop.runner)

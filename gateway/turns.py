@@ -1,10 +1,10 @@
 """One turn: a claimed input worked through to one final answer, every step durable before the next.
 
-Contract: `TurnRunner.run` ends the turn in every case: finished, stopped by a person, given up, or left in order for the
-next process (shutdown). The final answer, its outbox rows and "handled" are one transaction. When another process has
-taken the conversation over (this one slept), nothing more is written and the work is dropped.
-Failure: what an agent cannot answer becomes a sentence for the person, stored like an answer. A store failure is raised:
-the turn stays claimed and is taken over later.
+Contract: `TurnRunner.run` ends the turn in every case: finished, stopped by a person, given up, or left in order for
+the next process (shutdown). The final answer, its outbox rows and "handled" are one transaction. When another process
+has taken the conversation over (this one slept), nothing more is written and the work is dropped.
+Failure: what an agent cannot answer becomes a sentence for the person, stored like an answer. A store failure is
+raised: the turn stays claimed and is taken over later.
 Limits: a turn has 30 minutes; after that it is given up with a word to the person.
 """
 
@@ -75,11 +75,14 @@ class TurnRunner:
         self._agent = agent
         self._live = live
         self._running: dict[str, _Running] = {}
+        self._unsettled: dict[str, Fence] = {}
+        self._idle = anyio.Event()
 
-    @property
-    def running(self) -> int:
-        """How many turns run now."""
-        return len(self._running)
+    async def idle(self) -> None:
+        """Return when no turn runs."""
+        while self._running:
+            self._idle = anyio.Event()
+            await self._idle.wait()
 
     def stop(self, root_id: str) -> bool:
         """End the running turn of a conversation for good; False when none runs here."""
@@ -111,22 +114,27 @@ class TurnRunner:
         running = _Running(fence, anyio.CancelScope(deadline=anyio.current_time() + TURN_LIMIT_SECONDS))
         self._running[fence.root_id] = running
         answer: Final | None = None
+        said: str | None = None
+        settled = False
         try:
             with running.scope:
                 answer = await self._answer(work, running, session_id)
             # The end of the turn must be written whatever happens to the task that asked for it; the store bounds it.
             with anyio.CancelScope(shield=True):
-                return await self._close(work, running, answer)
+                said = await self._close(work, running, answer)
+            settled = True
         except FenceLost:
             _log.warning("turn_lost", session=session_id, turn=fence.turn_id)
-            return None
+            settled = True
         finally:
-            del self._running[fence.root_id]
-            self._live.finish(session_id, fence.turn_id)
-            if answer is None and running.end is None and not running.scope.cancelled_caught:
-                # The surrounding task was cancelled or the store failed: leave the turn to the next process.
+            if not settled:
+                # The surrounding task was cancelled or the store failed: the turn is left to be run again.
                 with anyio.CancelScope(shield=True):
                     await self._leave(fence)
+            del self._running[fence.root_id]
+            self._idle.set()
+            self._live.finish(session_id, fence.turn_id)
+        return said
 
     async def _answer(self, work: Work, running: _Running, session_id: str) -> Final:
         context = await build_context(
@@ -143,7 +151,7 @@ class TurnRunner:
             return Final(str(error), finish_reason="error")
         except (StoreError, FenceLost):
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 - an agent is foreign code: whatever it raises ends its turn, not the gateway
             _log.exception("agent_failed", session=session_id, turn=running.fence.turn_id)
             return Final("Something went wrong while answering; it is in the log. Please try again.", "error")
         return final or Final("The agent gave no answer. Please try again.", finish_reason="error")
@@ -156,7 +164,9 @@ class TurnRunner:
         running.steps += 1
         op_id = f"{running.fence.turn_id}.{work.claim.attempt}.{running.steps}"
         if isinstance(event, ToolCalls):
-            message = NewMessage("assistant", event.text, tool_calls=event.calls, finish_reason="tool_calls", op_id=op_id)
+            message = NewMessage(
+                "assistant", event.text, tool_calls=event.calls, finish_reason="tool_calls", op_id=op_id
+            )
         elif isinstance(event, ToolResult):
             message = NewMessage("tool", event.content, tool_call_id=event.call_id, tool_name=event.name, op_id=op_id)
         else:
@@ -196,9 +206,19 @@ class TurnRunner:
     async def _leave(self, fence: Fence) -> None:
         try:
             await self._db.turns.abandon(fence)
+        except FenceLost:
+            self._unsettled.pop(fence.root_id, None)
         except StoreError as error:
-            # The lease runs out by itself; the turn is then taken over all the same.
-            _log.warning("turn_not_left_in_order", turn=fence.turn_id, error=str(error))
+            # This process still beats the lease, so it must be the one that lets go, as soon as the store works again.
+            self._unsettled[fence.root_id] = fence
+            _log.warning("turn_not_left_yet", turn=fence.turn_id, error=str(error))
+        else:
+            self._unsettled.pop(fence.root_id, None)
+
+    async def settle(self) -> None:
+        """Let go of turns whose end could not be written when it came."""
+        for fence in list(self._unsettled.values()):
+            await self._leave(fence)
 
     @staticmethod
     def _outgoing(work: Work, kind: str, body: str) -> Sequence[NewOutbox]:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gateway.ids import new_session_id
+from gateway.owner import OWNER, owner_sees
 from gateway.places import place_ref, web_place
-from gateway.workshop import OWNER, Workshop
+from gateway.workshop import Workshop
 from session_store import NewInbox
 
 if TYPE_CHECKING:
@@ -82,8 +83,7 @@ class WebDesk:
 
     async def visibility(self) -> Visibility:
         """What the owner sees in a private place."""
-        scope = await self._workshop.router.scope(self._place, None, OWNER)
-        return await self._workshop.router.visible_to(self._place, OWNER, scope)
+        return await owner_sees(self.db)
 
     def commands(self) -> Sequence[tuple[str, str, str]]:
         """Name, usage and summary of each command."""

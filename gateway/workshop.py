@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from config import Settings
     from session_store import SessionDB
 
-__all__ = ["OWNER", "Workshop"]
-
-#: Person id of the owner of the home; the terminal and the web are theirs.
-OWNER = "owner"
+__all__ = ["Workshop"]
 
 
 class Workshop:

@@ -15,6 +15,7 @@ import typer
 
 from gateway.cli.running import async_run, fail, settings_of_home
 from gateway.phrases import age
+from gateway.platforms import served_accounts
 from session_store import SessionDB
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
         "Open the address in a browser (it holds your token; keep it to yourself), or talk in a terminal:",
         "  threadline",
     ]
-    if not settings.enabled_accounts():
+    if not served_accounts(settings):
         lines.append(f"To add Telegram, put a bot's token into {home.config_file} (`threadline config init` makes it).")
     lines += [*settings.unavailable(), "Stop with Ctrl-C; nothing is lost."]
     return lines

@@ -30,7 +30,9 @@ async def _sessions(context: CommandContext, argument: str) -> Reply:
 
 async def _search(context: CommandContext, argument: str) -> Reply:
     if not argument:
-        return Reply('Say what to look for: `/search deploy script`. AND, OR, NOT, "a phrase" and prefix* are understood.')
+        return Reply(
+            'Say what to look for: `/search deploy script`. AND, OR, NOT, "a phrase" and prefix* are understood.'
+        )
     root = (context.session["root_id"] or context.session["id"]) if context.session is not None else None
     tool = SessionSearchTool(context.db, context.visible_to, root)
     found: dict[str, Any] = json.loads(await tool.call({"query": argument, "limit": FOUND}))

@@ -84,7 +84,6 @@ class CommandRegistry:
         self._commands = tuple(commands)
         self._by_name = {name: command for command in commands for name in (command.name, *command.aliases)}
 
-
     @property
     def commands(self) -> Sequence[Command]:
         """All commands in the order of the help."""
