@@ -30,7 +30,7 @@ __all__ = ["load_settings"]
 
 _SHOWN = 60
 # Tokens of the platforms, and long random text of any kind: people put them behind the wrong key.
-_LOOKS_SECRET = re.compile(r"\d{5,}:[\w-]{6,}|xox[a-z]-|xapp-|(?=\S*\d)(?=\S*[A-Za-z])[\w.+/=-]{24,}")
+_LOOKS_SECRET = re.compile(r"\d{5,}:[\w-]{6,}|xox[a-z]-|xapp-|://[^/\s]*@|(?=\S*\d)(?=\S*[A-Za-z])[\w.+/=-]{24,}")
 
 
 def load_settings(home: Home | None = None, environ: Mapping[str, str] | None = None) -> Settings:

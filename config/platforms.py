@@ -8,9 +8,10 @@ further account is known by its `name`, which it must have. No two accounts of a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from config.sections import (
@@ -29,6 +30,8 @@ __all__ = ["MAIN", "Account", "DiscordAccount", "Platforms", "SlackAccount", "Te
 
 MAIN = "main"
 
+_ALLOWED = "Who is served, besides the owner, people and the paired."
+
 _AccountT = TypeVar("_AccountT", bound="Account")
 
 
@@ -43,13 +46,13 @@ def rule(sentence: str) -> PydanticCustomError:
 
 
 def _web_address(address: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", address):
+    if not re.fullmatch(r"https?://[^\s/?#@]+[^\s?#]*", address):
         raise ValueError
     return address
 
 
 def _socket_address(address: str | None) -> str | None:
-    if address is not None and not re.fullmatch(r"wss?://[^\s/?#]+[^\s#]*", address):
+    if address is not None and not re.fullmatch(r"wss?://[^\s/?#@]+[^\s#]*", address):
         raise ValueError
     return address
 
@@ -59,21 +62,21 @@ _SocketAddress = Annotated[str | None, AfterValidator(_socket_address)]
 
 
 class Account(Section):
-    """One account of one platform."""
-
-    _account: str = PrivateAttr(default=MAIN)
+    """One account of one platform. Its `name` is the account in places and session keys."""
 
     enabled: bool = setting(False, "true or false", "Whether the gateway serves this account.")
-    name: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")] = setting(
-        None,
-        "up to 32 letters, digits, `-` or `_`, beginning with a letter or digit, or null",
-        "Name of the account; needed for every account after the first of a platform.",
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")] = setting(
+        MAIN,
+        "up to 32 letters, digits, `-` or `_`, beginning with a letter or digit",
+        "Name of the account, needed for every account after the first. The first one is `main`, whatever its name.",
     )
-
-    @property
-    def account(self) -> str:
-        """The account in places and session keys: `main` for the first of its platform, else its name."""
-        return self._account
+    allowed_users: UserIds = setting((), "a list of user ids", _ALLOWED)
+    allow_all: bool = setting(False, "true or false", "Serve everybody who finds the account.")
+    groups: Literal["mention", "always"] = setting(
+        "mention",
+        "`mention` or `always`",
+        "When it answers in groups: when mentioned, replied to or commanded, or always.",
+    )
 
     @property
     def secrets(self) -> tuple[SecretStr, ...]:
@@ -97,15 +100,7 @@ class TelegramAccount(Account):
         "an http(s) address, without the token",
         "Address of the Bot API, for those who run their own server.",
     )
-    allowed_users: NumericUserIds = setting(
-        (), TELEGRAM_IDS, "Who is served, besides the owner, people and the paired."
-    )
-    allow_all: bool = setting(False, "true or false", "Serve everybody who finds the bot.")
-    groups: Literal["mention", "always"] = setting(
-        "mention",
-        "`mention` or `always`",
-        "When it answers in groups: when mentioned, replied to or commanded, or always.",
-    )
+    allowed_users: NumericUserIds = setting((), TELEGRAM_IDS, _ALLOWED)
 
     @field_validator("token")
     @classmethod
@@ -119,7 +114,7 @@ class SlackAccount(Account):
     bot_token: Secret = setting(None, "the bot token (`xoxb-...`), or null", "Bot token of the app.")
     app_token: Secret = setting(None, "the app-level token (`xapp-...`), or null", "App-level token, for Socket Mode.")
     base_url: _WebAddress = setting("https://slack.com/api/", "an http(s) address", "Address of the Web API.")
-    allowed_users: UserIds = setting((), SLACK_IDS, "Who is served, besides the owner, people and the paired.")
+    allowed_users: UserIds = setting((), SLACK_IDS, _ALLOWED)
 
     @field_validator("bot_token", "app_token")
     @classmethod
@@ -135,7 +130,7 @@ class DiscordAccount(Account):
     gateway_url: _SocketAddress = setting(
         None, "a ws(s) address, or null", "Address of the gateway; null asks the API."
     )
-    allowed_users: NumericUserIds = setting((), DISCORD_IDS, "Who is served, besides the owner, people and the paired.")
+    allowed_users: NumericUserIds = setting((), DISCORD_IDS, _ALLOWED)
 
     @field_validator("token")
     @classmethod
@@ -150,23 +145,19 @@ def _as_list(value: Any) -> Any:
 
 
 def _settle(accounts: tuple[_AccountT, ...]) -> tuple[_AccountT, ...]:
-    """Give each account its name in keys; refuse what would make two of them one."""
-    names: set[str] = set()
+    """Make the first account `main`; refuse what would make two accounts one."""
+    names: set[str] = {spelled(MAIN), *(spelled(account.name) for account in accounts[:1])}
     tokens: set[str] = set()
     for index, account in enumerate(accounts):
         if index:
-            if account.name is None:
-                raise rule(f"has a second account without a name; give account {index + 1} a `name`")
-            account._account = account.name  # noqa: SLF001 - the rule needs the whole list, which no account sees
-        own = {spelled(account.account), spelled(account.name or MAIN)}
-        if names & own:
-            raise rule(f"has two accounts named {account.name!r}; the first one is also known as {MAIN!r}")
-        names |= own
+            if spelled(account.name) in names:
+                raise rule(f"has account {index + 1} without a name of its own; the first one is always {MAIN!r}")
+            names.add(spelled(account.name))
         for secret in account.secrets:
             if secret.get_secret_value() in tokens:
-                raise rule(f"has the same token in two places; see account {account.account!r}")
+                raise rule(f"has a token twice; account {index + 1} ({account.name}) needs its own")
             tokens.add(secret.get_secret_value())
-    return accounts
+    return tuple(account.model_copy(update={"name": MAIN}) for account in accounts[:1]) + accounts[1:]
 
 
 class Platforms(Section):
@@ -182,11 +173,14 @@ class Platforms(Section):
         ({},), "a mapping, or a list of mappings for several accounts", "Discord bots."
     )
 
-    def of(self, platform: Platform) -> tuple[Account, ...]:
-        """The accounts of one platform, also those that are not enabled."""
-        accounts: dict[Platform, tuple[Account, ...]] = {
+    def enabled(self) -> Iterator[tuple[Platform, Account]]:
+        """The accounts that shall be served, with their platform."""
+        by_platform: dict[Platform, tuple[Account, ...]] = {
             "telegram": self.telegram,
             "slack": self.slack,
             "discord": self.discord,
         }
-        return accounts[platform]
+        for platform, accounts in by_platform.items():
+            for account in accounts:
+                if account.enabled:
+                    yield platform, account

@@ -106,13 +106,9 @@ class Identities(Section):
     slack: UserIds = setting((), SLACK_IDS, "Their accounts on Slack.")
     discord: NumericUserIds = setting((), DISCORD_IDS, "Their accounts on Discord.")
 
-    def as_mapping(self) -> dict[Platform, tuple[str, ...]]:
+    def as_mapping(self) -> dict[str, tuple[str, ...]]:
         """Platform -> user ids; platforms without any are left out."""
-        by_platform: dict[Platform, tuple[str, ...]] = {
-            "telegram": self.telegram,
-            "slack": self.slack,
-            "discord": self.discord,
-        }
+        by_platform = {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
         return {platform: ids for platform, ids in by_platform.items() if ids}
 
 

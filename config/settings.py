@@ -97,13 +97,17 @@ class Settings(BaseSettings):
         _refuse_shared_identities(info.data.get("owner"), people)
         return people
 
+    def people_as_mapping(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Name -> platform -> user ids, of everybody but the owner."""
+        return {name: identities.as_mapping() for name, identities in self.people.items()}
+
     def unavailable(self) -> list[str]:
         """What is asked for and cannot be done by this version, one sentence each; everything else works."""
+        missing = dict.fromkeys(platform for platform, _ in self.platforms.enabled() if platform not in _SERVED)
         return [
             f"platforms.{platform} is enabled, but this version of Threadline has no adapter for {_NAMES[platform]} "
             "yet; everything else is served. Set its `enabled` to false until then."
-            for platform in _NAMES
-            if platform not in _SERVED and any(account.enabled for account in self.platforms.of(platform))
+            for platform in missing
         ]
 
 
@@ -115,7 +119,7 @@ def _is_person_name(name: str) -> bool:
     )
 
 
-def _identities(owner: Identities | None, people: dict[str, Identities]) -> Iterator[tuple[str, Platform, str]]:
+def _identities(owner: Identities | None, people: dict[str, Identities]) -> Iterator[tuple[str, str, str]]:
     for name, identities in (({"owner": owner} if owner else {}) | people).items():
         for platform, ids in identities.as_mapping().items():
             for user_id in ids:
@@ -124,7 +128,7 @@ def _identities(owner: Identities | None, people: dict[str, Identities]) -> Iter
 
 def _refuse_shared_identities(owner: Identities | None, people: dict[str, Identities]) -> None:
     """An identity belongs to one person."""
-    holders: dict[tuple[Platform, str], str] = {}
+    holders: dict[tuple[str, str], str] = {}
     for name, platform, user_id in _identities(owner, people):
         holder = holders.setdefault((platform, user_id), name)
         if holder != name:

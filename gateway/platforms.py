@@ -30,7 +30,7 @@ class Served:
 def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
     """The enabled accounts that this version has an adapter for, by (platform, account)."""
     return {
-        ("telegram", account.account): Served(
+        ("telegram", account.name): Served(
             token=account.token.get_secret_value(),
             base_url=account.base_url,
             allowed_users=frozenset(account.allowed_users),

@@ -38,5 +38,5 @@ class Workshop:
     @classmethod
     async def prepare(cls, settings: Settings, db: SessionDB, holder: str, *, typing: Typing | None = None) -> Workshop:
         """Make the workshop and bring the people of the configuration into the store."""
-        await db.people.sync_config(settings.owner, settings.people)
+        await db.people.sync_config(settings.owner.as_mapping(), settings.people_as_mapping())
         return cls(settings, db, holder, typing=typing)
