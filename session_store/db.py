@@ -1,0 +1,73 @@
+"""`SessionDB`: the whole store behind one name.
+
+Contract: `async with SessionDB(path) as db:`. The documented operations on sessions, messages and search are methods;
+what they do not name is grouped (`db.inbox`, `db.turns`, ...). Any number of processes may open one file, and any
+number of `SessionDB` in one process. Every method waits for the commit and may be called from many tasks at once.
+Failure: all errors derive from `StoreError`. Limits: asyncio only, and each object belongs to the loop that opened it.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+from session_store.changes import Changes
+from session_store.control import Control
+from session_store.engine import StoreEngine
+from session_store.inbox import Inbox
+from session_store.messages import Messages
+from session_store.outbox import Outbox
+from session_store.pairing import Pairing
+from session_store.people import People
+from session_store.places import Places
+from session_store.processes import Processes
+from session_store.routes import Routes
+from session_store.search import Search
+from session_store.sessions import Sessions
+from session_store.turns import Turns
+
+__all__ = ["SessionDB"]
+
+
+class SessionDB(Sessions, Messages, Search):
+    """The durable session store of one home.
+
+    db_path: the database file; None means `$THREADLINE_HOME/state.db`, else `~/.threadline/state.db`.
+    """
+
+    def __init__(self, db_path: str | os.PathLike[str] | None = None) -> None:
+        engine = StoreEngine(db_path)
+        super().__init__(engine)
+        self._store = engine
+        self.inbox = Inbox(engine)
+        self.outbox = Outbox(engine)
+        self.routes = Routes(engine)
+        self.turns = Turns(engine)
+        self.people = People(engine)
+        self.pairing = Pairing(engine)
+        self.places = Places(engine)
+        self.processes = Processes(engine)
+        self.control = Control(engine)
+
+    @property
+    def changes(self) -> Changes:
+        """Who wants to know of commits, by this process or another one, waits here."""
+        return self._store.changes
+
+    async def open(self) -> Self:
+        """Open or create the database; `async with` does this. Pair it with `close`, also after a failure."""
+        await self._store.open()
+        return self
+
+    async def close(self) -> None:
+        """Commit what was submitted and close everything. Safe to repeat."""
+        await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
