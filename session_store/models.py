@@ -138,7 +138,7 @@ class ClaimRequest:
     session_id: the session chosen by id, or None to go by `session_key`.
     new_session_id: used if a session must be made. owner: person or room id of a new session.
     room_id: the room of the place, None in private places.
-    content, platform_message_id: the user message. title: for a new session, or None.
+    content, platform_message_id: the user message.
     """
 
     inbox_ids: Sequence[int]
@@ -167,6 +167,7 @@ class Claim:
     claimed - this process works it now; busy - another live process or turn holds the conversation (wait, the rows stay
     new); gone - the rows are no longer new (somebody else worked them).
     reset_reason: why an older session was ended for this message ('idle', 'daily'), or None.
+    orphan: only when busy, the turn in the way if its process is gone; it must be taken over before this claim can win.
     """
 
     status: Literal["claimed", "busy", "gone"]
@@ -177,6 +178,7 @@ class Claim:
     reset_reason: str | None = None
     previous_session_id: str | None = None
     attempt: int = 1
+    orphan: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

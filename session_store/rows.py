@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 __all__ = [
+    "ControlRow",
     "InboxRow",
     "MessageRow",
     "OutboxRow",
     "PersonRow",
     "ProcessRow",
+    "RouteRow",
     "SearchContext",
     "SearchHit",
     "SessionExport",
@@ -163,9 +165,10 @@ class InboxRow(TypedDict):
 
 
 class OutboxRow(TypedDict):
-    """One outbox row with its place's columns joined in."""
+    """One outbox row with its place's columns joined in; parts of one answer share their line."""
 
     id: int
+    line: int
     platform: str
     account: str
     place_id: int
@@ -208,12 +211,45 @@ class TurnRow(TypedDict):
     reason: str | None
     holder: str
     fence: int
+    created: int
+    reset_reason: str | None
+    previous_session_id: str | None
+    input_message_id: int | None
+    final_message_id: int | None
     started_at: float
     ended_at: float | None
 
 
+class RouteRow(TypedDict):
+    """One route with its place's columns joined in."""
+
+    session_key: str
+    session_id: str
+    place_id: int
+    platform: str
+    account: str
+    chat_type: str
+    chat: str
+    thread: str
+    person_id: str | None
+    created_at: float
+    updated_at: float
+
+
+class ControlRow(TypedDict):
+    """One small message between processes."""
+
+    id: int
+    kind: str
+    root_id: str | None
+    turn_id: str | None
+    person_id: str | None
+    created_at: float
+    done_at: float | None
+
+
 class ProcessRow(TypedDict):
-    """One process of the home; alive is judged when read (None: another host, cannot be judged)."""
+    """One process of the home; alive is judged when read, by its pid on this machine and by its last beat elsewhere."""
 
     token: str
     pid: int
@@ -226,7 +262,7 @@ class ProcessRow(TypedDict):
     detail: dict[str, Any]
     started_at: float
     beat: float
-    alive: bool | None
+    alive: bool
 
 
 class PersonRow(TypedDict):

@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS pairing_failures (
     account TEXT NOT NULL DEFAULT '',
     user_id TEXT NOT NULL,
     failures INTEGER NOT NULL,
-    last_key TEXT,                      -- dedupe key of the last attempt: a redelivery is not a second attempt
+    keys TEXT NOT NULL DEFAULT '[]',    -- JSON: dedupe keys of the counted attempts; a redelivery is not a second attempt
     locked_until REAL,
     updated_at REAL NOT NULL,
     PRIMARY KEY (platform, account, user_id)
@@ -192,6 +192,7 @@ CREATE TABLE IF NOT EXISTS inbox (
     UNIQUE (platform, account, dedupe_key)
 );
 CREATE INDEX IF NOT EXISTS idx_inbox_open ON inbox(platform, account, id) WHERE state IN ('new', 'taken');
+CREATE INDEX IF NOT EXISTS idx_inbox_aside ON inbox(id) WHERE state = 'set_aside';
 CREATE INDEX IF NOT EXISTS idx_inbox_turn ON inbox(turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_inbox_done ON inbox(done_at) WHERE done_at IS NOT NULL;
 
@@ -199,6 +200,8 @@ CREATE INDEX IF NOT EXISTS idx_inbox_done ON inbox(done_at) WHERE done_at IS NOT
 -- the account replaces it by one row per part before the first send.
 CREATE TABLE IF NOT EXISTS outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
+    line INTEGER,                       -- id of the row that was split into parts; (line, part) is the order of a place
+    op_id TEXT,                         -- natural key of rows that belong to no turn and no inbox row
     platform TEXT NOT NULL,
     account TEXT NOT NULL,
     place_id INTEGER NOT NULL REFERENCES places(id),
@@ -223,10 +226,12 @@ CREATE TABLE IF NOT EXISTS outbox (
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL
 );
-CREATE INDEX IF NOT EXISTS idx_outbox_due ON outbox(platform, account, id)
-    WHERE state IN ('waiting', 'sending', 'unknown');
+CREATE INDEX IF NOT EXISTS idx_outbox_line ON outbox(platform, account, place_id, line, part)
+    WHERE state IN ('waiting', 'sending');
+CREATE UNIQUE INDEX IF NOT EXISTS idx_outbox_op ON outbox(op_id) WHERE op_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_outbox_turn ON outbox(turn_id) WHERE turn_id IS NOT NULL;
-CREATE INDEX IF NOT EXISTS idx_outbox_sent ON outbox(updated_at) WHERE state IN ('sent', 'dropped');
+CREATE INDEX IF NOT EXISTS idx_outbox_settled ON outbox(state, updated_at)
+    WHERE state IN ('sent', 'unknown', 'failed', 'dropped');
 
 -- One user input worked through to one answer.
 CREATE TABLE IF NOT EXISTS turns (
@@ -242,6 +247,11 @@ CREATE TABLE IF NOT EXISTS turns (
     reason TEXT,
     holder TEXT NOT NULL,
     fence INTEGER NOT NULL,
+    created INTEGER NOT NULL DEFAULT 0, -- 1: the claim made the session
+    reset_reason TEXT,                  -- why the claim ended the session before it
+    previous_session_id TEXT,
+    input_message_id INTEGER,           -- the user message
+    final_message_id INTEGER,           -- the final answer, once there is one
     started_at REAL NOT NULL,
     ended_at REAL
 );
@@ -289,6 +299,7 @@ CREATE INDEX IF NOT EXISTS idx_control_open ON control(id) WHERE done_at IS NULL
 CREATE TABLE IF NOT EXISTS messages_fts_queue (
     message_id INTEGER PRIMARY KEY,
     indexed INTEGER NOT NULL,           -- 1: the columns below are what the index holds; 0: the index holds nothing
+    role TEXT,
     content TEXT,
     tool_name TEXT,
     tool_calls TEXT,

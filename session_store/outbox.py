@@ -1,0 +1,299 @@
+"""What must go out and is not yet sent: the durable queue at the outer edge.
+
+Contract: rows of one place go out one after another, in the order in which they were stored; the parts of one answer
+keep together. Only the head of a place's line is ever due, so a row that must wait blocks its own place and no other.
+States: waiting -> sending (before the I/O) -> sent | unknown | failed, or back to waiting with a delay; settled rows
+block nothing. `begin` is compare-and-swap. Every operation says from which states it leads on, so that a repeated or
+late one changes nothing wrongly.
+Failure: a row left in sending by a dead process has an unknown outcome (`recover`), which is sent again once or held.
+Limits: the caller sets the delays; a delay set by a clock that has been put back since is over.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from session_store.models import NewOutbox, RenderedPart
+from session_store.places import place_id
+from session_store.processes import token_alive
+from session_store.rows import OutboxRow
+from session_store.tx import Row, Rx, Tx
+
+if TYPE_CHECKING:
+    from session_store.engine import Engine
+
+__all__ = ["KEEP_SECONDS", "Account", "Origin", "Outbox", "accounts_json", "add_rows"]
+
+Account = tuple[str, str]
+"""Platform and account of it."""
+
+KEEP_SECONDS = 30 * 86_400.0
+"""How long settled rows are kept."""
+
+_CHUNK = 1000
+
+# A row that is not yet split into parts; its line is its own id.
+ADD = """
+INSERT INTO outbox (op_id, platform, account, place_id, session_id, message_id, turn_id, inbox_id, kind, body, reply_to,
+                    created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12)
+"""
+SET_LINE = "UPDATE outbox SET line = id WHERE id = ?"
+BY_OP = "SELECT id FROM outbox WHERE op_id = ?"
+# The heads of the lines of all places of the accounts ?1: one index step per place, whatever lies behind the head.
+_HEADS = """
+WITH RECURSIVE
+account (platform, account) AS (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?1)
+),
+line (platform, account, place_id) AS (
+    SELECT platform, account,
+           (SELECT MIN(o.place_id) FROM outbox AS o
+            WHERE o.state IN ('waiting', 'sending') AND o.platform = account.platform AND o.account = account.account)
+    FROM account
+    UNION ALL
+    SELECT platform, account,
+           (SELECT MIN(o.place_id) FROM outbox AS o
+            WHERE o.state IN ('waiting', 'sending') AND o.platform = line.platform AND o.account = line.account
+                  AND o.place_id > line.place_id)
+    FROM line WHERE place_id IS NOT NULL
+),
+head (id) AS (
+    SELECT (SELECT o.id FROM outbox AS o
+            WHERE o.state IN ('waiting', 'sending') AND o.platform = line.platform AND o.account = line.account
+                  AND o.place_id = line.place_id
+            ORDER BY o.line, o.part LIMIT 1)
+    FROM line WHERE place_id IS NOT NULL
+)
+"""
+_ROW = """
+SELECT o.id, o.line, o.platform, o.account, o.place_id, p.chat_type, p.chat, p.thread, o.session_id, o.message_id,
+       o.turn_id, o.inbox_id, o.kind, o.part, o.parts, o.body, o.rendered, o.reply_to, o.state, o.attempts, o.resends,
+       o.next_at, o.holder, o.platform_message_id, o.error, o.created_at, o.updated_at
+"""
+# Heads that may be sent at ?2, oldest first, at most ?3. A row touched after ?2 was delayed by a clock since put back.
+DUE = f"""
+{_HEADS}{_ROW}
+FROM head JOIN outbox AS o ON o.id = head.id JOIN places AS p ON p.id = o.place_id
+WHERE o.state = 'waiting' AND (o.next_at <= ?2 OR o.updated_at > ?2 + 1)
+ORDER BY o.line, o.part LIMIT ?3
+"""
+# The earliest time at which a waiting head may be sent.
+NEXT_DUE = f"""
+{_HEADS} SELECT MIN(o.next_at) AS next_at FROM head JOIN outbox AS o ON o.id = head.id WHERE o.state = 'waiting'
+"""  # noqa: S608 - joined from constants
+# How much is still to be sent of one session.
+WAITING_FOR = "SELECT COUNT(*) AS n FROM outbox WHERE state IN ('waiting', 'sending') AND session_id = ?"
+UNSPLIT = "SELECT id FROM outbox WHERE id = ? AND rendered IS NULL AND state = 'waiting'"
+# The row becomes the first part of its answer.
+SPLIT_HEAD = "UPDATE outbox SET part = 1, parts = ?, body = ?, rendered = ?, updated_at = ? WHERE id = ?"
+# A further part of the answer whose first part is row ?1.
+SPLIT_MORE = """
+INSERT INTO outbox (line, platform, account, place_id, session_id, message_id, turn_id, inbox_id, kind, part, parts,
+                    body, rendered, created_at, updated_at)
+SELECT line, platform, account, place_id, session_id, message_id, turn_id, inbox_id, kind, ?2, parts,
+       ?3, ?4, created_at, ?5
+FROM outbox WHERE id = ?1
+"""
+DROP = "UPDATE outbox SET state = 'dropped', error = ?, updated_at = ? WHERE id = ? AND state = 'waiting'"
+BEGIN = """
+UPDATE outbox SET state = 'sending', holder = ?, attempts = attempts + 1, updated_at = ?
+WHERE id = ? AND state = 'waiting'
+"""
+# A receipt counts also when the outcome was judged unknown meanwhile, even if the row waits to be sent again.
+SENT = """
+UPDATE outbox SET state = 'sent', platform_message_id = ?, holder = NULL, error = NULL, updated_at = ?
+WHERE id = ? AND state IN ('sending', 'unknown', 'waiting')
+"""
+RETRY = """
+UPDATE outbox SET state = 'waiting', next_at = ?, error = ?, holder = NULL, updated_at = ?
+WHERE id = ? AND state = 'sending'
+"""
+UNKNOWN = (
+    "UPDATE outbox SET state = 'unknown', error = ?, holder = NULL, updated_at = ? WHERE id = ? AND state = 'sending'"
+)
+# An unknown outcome is sent again at once, and only once.
+RESEND = """
+UPDATE outbox SET state = 'waiting', resends = resends + 1, next_at = 0, error = ?, holder = NULL, updated_at = ?
+WHERE id = ? AND state = 'sending' AND resends = 0
+"""
+FAIL = """
+UPDATE outbox SET state = 'failed', error = ?, holder = NULL, updated_at = ?
+WHERE id = ? AND state IN ('waiting', 'sending')
+"""
+# Sends under way on the given accounts, with who makes them.
+UNDER_WAY = """
+SELECT o.id, o.holder FROM json_each(?1) AS a JOIN outbox AS o
+  ON o.state IN ('waiting', 'sending') AND o.platform = json_extract(a.value, '$[0]')
+     AND o.account = json_extract(a.value, '$[1]')
+WHERE o.state = 'sending' ORDER BY o.id LIMIT 1000
+"""
+COUNT_OPEN = "SELECT state, COUNT(*) AS n FROM outbox WHERE state IN ('waiting', 'sending') GROUP BY state"
+COUNT_SETTLED = """
+SELECT state, COUNT(*) AS n FROM outbox WHERE state IN ('sent', 'unknown', 'failed', 'dropped') GROUP BY state
+"""
+SWEEP = """
+DELETE FROM outbox WHERE id IN (
+    SELECT id FROM outbox WHERE state IN ('sent', 'unknown', 'failed', 'dropped') AND updated_at < ? LIMIT ?)
+"""
+
+
+def accounts_json(accounts: Sequence[Account]) -> str:
+    """Accounts as the parameter of a statement."""
+    return json.dumps([list(account) for account in accounts], ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What outgoing rows come from."""
+
+    session_id: str | None = None
+    message_id: int | None = None
+    turn_id: str | None = None
+    inbox_id: int | None = None
+
+
+def add_rows(tx: Tx, rows: Sequence[NewOutbox], origin: Origin, *, op_id: str | None = None) -> list[int]:
+    """Queue rows in this order; returns their ids. With an op_id a repeated call returns the same ids."""
+    source = (origin.session_id, origin.message_id, origin.turn_id, origin.inbox_id)
+    ids: list[int] = []
+    for number, row in enumerate(rows):
+        key = None if op_id is None else f"{op_id}:{number}"
+        known = None if key is None else tx.one(BY_OP, (key,))
+        if known is not None:
+            ids.append(known["id"])
+            continue
+        where = (row.place.platform, row.place.account, place_id(tx, row.place))
+        new = tx.insert(ADD, (key, *where, *source, row.kind, row.body, row.reply_to, tx.now))
+        tx.run(SET_LINE, (new,))
+        ids.append(new)
+    return ids
+
+
+def due(rx: Rx, accounts: Sequence[Account], now: float, limit: int) -> list[OutboxRow]:
+    """Return the heads that may be sent now, oldest first."""
+    return cast("list[OutboxRow]", rx.all(DUE, (accounts_json(accounts), now, limit)))
+
+
+def expand(tx: Tx, outbox_id: int, parts: Sequence[RenderedPart]) -> None:
+    """Replace an unsplit row by its parts; the first keeps its id. Nothing to send drops it. Again: no change."""
+    if tx.one(UNSPLIT, (outbox_id,)) is None:
+        return
+    if not parts:
+        tx.run(DROP, ("The formatter left nothing to send.", tx.now, outbox_id))
+        return
+    tx.run(SPLIT_HEAD, (len(parts), parts[0].body, parts[0].rendered, tx.now, outbox_id))
+    for number, part in enumerate(parts[1:], start=2):
+        tx.run(SPLIT_MORE, (outbox_id, number, part.body, part.rendered, tx.now))
+
+
+def settle_unknown(tx: Tx, outbox_id: int, error: str, *, resend: bool) -> bool:
+    """Settle a send with unknown outcome; True if it is sent again."""
+    if resend and tx.run(RESEND, (error, tx.now, outbox_id)):
+        return True
+    tx.run(UNKNOWN, (error, tx.now, outbox_id))
+    return False
+
+
+def recover(tx: Tx, accounts: Sequence[Account], *, resend: bool, own: str | None = None) -> int:
+    """Settle the sends that dead processes left under way, and those of `own`; returns how many (at most 1000)."""
+    settled = 0
+    judged: dict[str | None, bool] = {own: False, None: False}
+    for row in tx.all(UNDER_WAY, (accounts_json(accounts),)):
+        holder: str | None = row["holder"]
+        if holder is not None and holder not in judged:
+            judged[holder] = token_alive(tx, holder, tx.boot_now)
+        if not judged[holder]:
+            settle_unknown(tx, row["id"], "The process stopped while it was sending.", resend=resend)
+            settled += 1
+    return settled
+
+
+def counts(rx: Rx) -> dict[str, int]:
+    """Return how many rows are in each state; states without rows are missing."""
+    rows: list[Row] = [*rx.all(COUNT_OPEN), *rx.all(COUNT_SETTLED)]
+    return {row["state"]: row["n"] for row in rows}
+
+
+class Outbox:
+    """The queue at the outer edge; each method is one query or one transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def add(
+        self,
+        rows: Sequence[NewOutbox],
+        *,
+        inbox_id: int | None = None,
+        session_id: str | None = None,
+        op_id: str | None = None,
+    ) -> list[int]:
+        """Queue rows outside a turn. op_id: makes a repeated call harmless (same ids, nothing added)."""
+        size = sum(len(row.body) for row in rows)
+        origin = Origin(session_id=session_id, inbox_id=inbox_id)
+        return await self._engine.write(lambda tx: add_rows(tx, rows, origin, op_id=op_id), size=size)
+
+    async def due(self, accounts: Sequence[Account], limit: int = 64) -> list[OutboxRow]:
+        """Heads of their places' lines that may be sent now, oldest first. Without `rendered`: split them first."""
+        now = time.time()
+        return await self._engine.read(lambda rx: due(rx, accounts, now, limit))
+
+    async def next_due(self, accounts: Sequence[Account]) -> float | None:
+        """When the next waiting head may be sent (Unix seconds, may be past), or None if nothing waits."""
+        when: float | None = await self._engine.read(lambda rx: rx.value(NEXT_DUE, (accounts_json(accounts),)))
+        return when
+
+    async def expand(self, outbox_id: int, parts: Sequence[RenderedPart]) -> None:
+        """Replace an unsplit row by its parts, in its position of the line."""
+        size = sum(len(part.body) + len(part.rendered) for part in parts)
+        await self._engine.write(lambda tx: expand(tx, outbox_id, parts), size=size)
+
+    async def begin(self, outbox_id: int, holder: str) -> bool:
+        """Record that the send starts now. False: somebody else has it, or it is settled; do not send."""
+        return await self._engine.write(lambda tx: tx.run(BEGIN, (holder, tx.now, outbox_id)) > 0)
+
+    async def sent(self, outbox_id: int, platform_message_id: str | None) -> None:
+        """Record the receipt of a send."""
+        await self._engine.write(lambda tx: tx.run(SENT, (platform_message_id, tx.now, outbox_id)))
+
+    async def retry(self, outbox_id: int, delay: float, error: str) -> None:
+        """Record that a send surely did not happen and is due again in `delay` seconds."""
+        await self._engine.write(lambda tx: tx.run(RETRY, (tx.now + delay, error, tx.now, outbox_id)))
+
+    async def unknown(self, outbox_id: int, error: str, resend: bool) -> bool:  # noqa: FBT001 - the rule of the place
+        """Record that nobody knows whether a send happened. With `resend` it is sent once more: True if so."""
+        return await self._engine.write(lambda tx: settle_unknown(tx, outbox_id, error, resend=resend))
+
+    async def fail(self, outbox_id: int, error: str) -> None:
+        """Record that a row cannot be sent."""
+        await self._engine.write(lambda tx: tx.run(FAIL, (error, tx.now, outbox_id)))
+
+    async def recover(self, accounts: Sequence[Account], resend: bool, *, own: str | None = None) -> int:  # noqa: FBT001 - the rule of the place
+        """Settle sends that were under way when their process died; returns how many, at most 1000 per call.
+
+        own: the caller's token, if none of its own sends is under way (delivery starts again in a living process).
+        """
+        return await self._engine.write(lambda tx: recover(tx, accounts, resend=resend, own=own))
+
+    async def counts(self) -> dict[str, int]:
+        """How many rows are in each state; states without rows are missing."""
+        return await self._engine.read(counts)
+
+    async def waiting_for(self, session_id: str) -> int:
+        """How many rows of one session are still to be sent."""
+        waiting: int = await self._engine.read(lambda rx: rx.value(WAITING_FOR, (session_id,)))
+        return waiting
+
+    async def sweep(self, older_than: float = KEEP_SECONDS) -> int:
+        """Remove rows settled more than `older_than` seconds ago; returns how many."""
+        removed = 0
+        while True:
+            gone = await self._engine.write(lambda tx: tx.run(SWEEP, (tx.now - older_than, _CHUNK)))
+            removed += gone
+            if gone < _CHUNK:
+                return removed

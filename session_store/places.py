@@ -1,0 +1,108 @@
+"""Delivery addresses, rooms and who has spoken in them.
+
+Contract: one row per address; it is found or made by its five parts and keeps the newest name that was seen. A room is
+the scope of shared sessions: one per chat, whatever the thread. Members only grow. A repeated operation changes
+nothing.
+Limits: the store does not judge whether a chat is shared; callers ask for a room only where it is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from session_store.models import PlaceRef
+from session_store.tx import Rx, Tx
+
+if TYPE_CHECKING:
+    from session_store.engine import Engine
+
+__all__ = ["Places", "ensure_room", "place_id", "place_of", "rooms_of", "touch_member"]
+
+# The row of an address.
+FIND_PLACE = (
+    "SELECT id, name FROM places WHERE platform = ? AND account = ? AND chat_type = ? AND chat = ? AND thread = ?"
+)
+# The address of a row.
+GET_PLACE = "SELECT platform, account, chat_type, chat, thread, name FROM places WHERE id = ?"
+ADD_PLACE = """
+INSERT INTO places (platform, account, chat_type, chat, thread, name, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+NAME_PLACE = "UPDATE places SET name = ? WHERE id = ?"
+# The room of a chat; threads and topics belong to their chat's room.
+FIND_ROOM = "SELECT id, name FROM rooms WHERE platform = ? AND account = ? AND chat = ?"
+ADD_ROOM = "INSERT INTO rooms (id, platform, account, chat, name, created_at) VALUES (?, ?, ?, ?, ?, ?)"
+NAME_ROOM = "UPDATE rooms SET name = ? WHERE id = ?"
+# Rooms that a person has spoken in.
+ROOMS_OF = "SELECT room_id FROM room_members WHERE person_id = ? LIMIT 10000"
+TOUCH_MEMBER = """
+INSERT INTO room_members (room_id, person_id, first_at, last_at) VALUES (?1, ?2, ?3, ?3)
+ON CONFLICT (room_id, person_id) DO UPDATE SET last_at = MAX(last_at, excluded.last_at)
+"""
+
+
+def place_id(tx: Tx, place: PlaceRef) -> int:
+    """Find or make the row of an address; a new name replaces the old one."""
+    address = (place.platform, place.account, place.chat_type, place.chat, place.thread)
+    row = tx.one(FIND_PLACE, address)
+    if row is None:
+        return tx.insert(ADD_PLACE, (*address, place.name, tx.now))
+    found: int = row["id"]
+    if place.name is not None and place.name != row["name"]:
+        tx.run(NAME_PLACE, (place.name, found))
+    return found
+
+
+def place_of(rx: Rx, row_id: int) -> PlaceRef | None:
+    """Return the address of a place row, or None if there is no such row."""
+    row = rx.one(GET_PLACE, (row_id,))
+    return None if row is None else PlaceRef(**row)
+
+
+def find_room(rx: Rx, place: PlaceRef) -> str | None:
+    """Return the room of this place's chat, or None if nobody has asked for it yet."""
+    row = rx.one(FIND_ROOM, (place.platform, place.account, place.chat))
+    return None if row is None else str(row["id"])
+
+
+def ensure_room(tx: Tx, place: PlaceRef) -> str:
+    """Find or make the room of this place's chat. A thread's name is not the room's name."""
+    name = None if place.thread else place.name
+    row = tx.one(FIND_ROOM, (place.platform, place.account, place.chat))
+    if row is None:
+        room = f"r{secrets.token_hex(6)}"
+        tx.run(ADD_ROOM, (room, place.platform, place.account, place.chat, name, tx.now))
+        return room
+    if name is not None and name != row["name"]:
+        tx.run(NAME_ROOM, (name, row["id"]))
+    return str(row["id"])
+
+
+def touch_member(tx: Tx, room_id: str, person_id: str) -> None:
+    """Note that a person has spoken in a room now."""
+    tx.run(TOUCH_MEMBER, (room_id, person_id, tx.now))
+
+
+def rooms_of(rx: Rx, person_id: str) -> frozenset[str]:
+    """Return the rooms in which a person has spoken."""
+    return frozenset(str(row["room_id"]) for row in rx.all(ROOMS_OF, (person_id,)))
+
+
+class Places:
+    """Addresses and rooms; each method is one query or one transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def get(self, row_id: int) -> PlaceRef | None:
+        """Return the address of a place row, or None."""
+        return await self._engine.read(lambda rx: place_of(rx, row_id))
+
+    async def room_of(self, place: PlaceRef) -> str:
+        """Return the room of this place's chat; it is made at first sight (one write), afterwards only read."""
+        known = await self._engine.read(lambda rx: find_room(rx, place))
+        return known if known is not None else await self._engine.write(lambda tx: ensure_room(tx, place))
+
+    async def rooms_of(self, person_id: str) -> frozenset[str]:
+        """Return the rooms in which a person has spoken."""
+        return await self._engine.read(lambda rx: rooms_of(rx, person_id))

@@ -1,0 +1,160 @@
+"""Turns: one user input worked through to one final answer, step by step, under a fence.
+
+Contract: every durable step checks the fence in its own transaction. The end of a turn (finish, interrupt, give up) is
+one transaction: final message, what must go out, the turn's state, its inbox rows done, its stop requests closed, the
+lease free. A repeated end under the same fence changes nothing and returns the same message id; a repeated step is
+known by the op_id of its messages.
+Failure: FenceLost, and nothing written, once another process has taken the turn over or the turn has ended otherwise.
+Limits: claiming is in claim.py, taking over in takeover.py; the class at the end brings all of it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, cast
+
+from session_store import control, inbox, leases, processes
+from session_store.claim import TURN, Judge, claim, running_turn
+from session_store.errors import FenceLost, InvalidArgument
+from session_store.messages import decode_message, insert_message
+from session_store.models import Claim, ClaimRequest, Fence, NewMessage, NewOutbox
+from session_store.outbox import Account, Origin, add_rows
+from session_store.processes import boot_clock
+from session_store.rows import MessageRow, TurnRow
+from session_store.takeover import SHUTDOWN, orphaned, orphaned_in, take_over
+from session_store.tx import Tx
+
+if TYPE_CHECKING:
+    from session_store.engine import Engine
+
+__all__ = ["Turns"]
+
+TURN_SESSION = "SELECT session_id FROM turns WHERE id = ?"
+# A turn ends; only the fence it is held under may end it.
+END = "UPDATE turns SET state = ?, reason = ?, final_message_id = ?, ended_at = ? WHERE id = ? AND state = 'running'"
+LEAVE = "UPDATE turns SET reason = ? WHERE id = ? AND state = 'running'"
+# The user message that an inbox row became part of.
+MESSAGE_OF = """
+SELECT m.* FROM inbox AS i JOIN turns AS t ON t.id = i.turn_id JOIN messages AS m ON m.id = t.input_message_id
+WHERE i.id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ends. final: the last message, if anything was said."""
+
+    state: Literal["done", "interrupted", "given_up"]
+    reason: str | None = None
+    final: NewMessage | None = None
+
+
+def step(tx: Tx, fence: Fence, messages: Sequence[NewMessage]) -> list[int]:
+    """Store the messages of one step, each under its op_id."""
+    if any(message.op_id is None for message in messages):
+        raise InvalidArgument("A message of a step needs an op_id, so that a repeated step is known.")
+    leases.check(tx, fence)
+    session_id = tx.value(TURN_SESSION, (fence.turn_id,))
+    return [insert_message(tx, session_id, message, turn_id=fence.turn_id) for message in messages]
+
+
+def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> int | None:
+    """End a turn; see the module. Returns the id of the final message, None if there is none."""
+    turn = tx.one(TURN, (fence.turn_id,))
+    if turn is None:
+        raise FenceLost
+    if (turn["state"], turn["holder"], turn["fence"]) == (ending.state, fence.holder, fence.number):
+        return cast("int | None", turn["final_message_id"])
+    leases.check(tx, fence)
+    message_id: int | None = None
+    if ending.final is not None:
+        named = replace(ending.final, op_id=ending.final.op_id or f"{fence.turn_id}.final")
+        message_id = insert_message(tx, turn["session_id"], named, turn_id=fence.turn_id)
+    add_rows(tx, outbox, Origin(turn["session_id"], message_id, fence.turn_id, inbox.origin_of(tx, fence.turn_id)))
+    tx.run(END, (ending.state, ending.reason, message_id, tx.now, fence.turn_id))
+    inbox.mark_done(tx, fence.turn_id)
+    control.close_for_turn(tx, fence.turn_id)
+    leases.release(tx, fence)
+    return message_id
+
+
+def abandon(tx: Tx, fence: Fence) -> None:
+    """Leave a running turn in order: its lease is free and the next process does not count a further attempt."""
+    leases.check(tx, fence)
+    tx.run(LEAVE, (SHUTDOWN, fence.turn_id))
+    leases.release(tx, fence)
+
+
+def beat(tx: Tx, holder: str) -> None:
+    """Renew a process and everything it holds."""
+    processes.beat(tx, holder)
+    leases.beat(tx, holder)
+
+
+class Turns:
+    """Turns and their leases; each method is one query or one transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def claim(self, request: ClaimRequest, judge: Judge) -> Claim:
+        """Make inbox rows the input of a running turn, if they are new and their conversation is free.
+
+        judge: asked with the route's open session and the time the message was received; a reason ends that session
+        and the message begins a fresh one. It runs on the database thread and must not block.
+        """
+        size = len(str(request.content))
+        return await self._engine.write(lambda tx: claim(tx, request, judge), size=size)
+
+    async def step(self, fence: Fence, messages: Sequence[NewMessage]) -> list[int]:
+        """Store the messages of one agent step; each needs an op_id. Returns their ids."""
+        size = sum(len(str(message.content)) for message in messages)
+        return await self._engine.write(lambda tx: step(tx, fence, messages), size=size)
+
+    async def finish(self, fence: Fence, final: NewMessage, outbox: Sequence[NewOutbox] = ()) -> int:
+        """End a turn with its answer; returns the id of the final message."""
+        size = len(str(final.content))
+        message_id = await self._engine.write(lambda tx: end(tx, fence, Ending("done", final=final), outbox), size=size)
+        return cast("int", message_id)
+
+    async def give_up(
+        self, fence: Fence, reason: str, outbox: Sequence[NewOutbox] = (), final: NewMessage | None = None
+    ) -> int | None:
+        """End a turn that cannot be worked; its input counts as handled."""
+        return await self._engine.write(lambda tx: end(tx, fence, Ending("given_up", reason, final), outbox))
+
+    async def interrupt(
+        self, fence: Fence, reason: str, outbox: Sequence[NewOutbox] = (), final: NewMessage | None = None
+    ) -> int | None:
+        """End a turn because a person stopped it; it is not resumed."""
+        return await self._engine.write(lambda tx: end(tx, fence, Ending("interrupted", reason, final), outbox))
+
+    async def abandon(self, fence: Fence) -> None:
+        """Leave a running turn to the next process (orderly shutdown); that does not count as an attempt."""
+        await self._engine.write(lambda tx: abandon(tx, fence))
+
+    async def orphaned(self, accounts: Sequence[Account], limit: int = 64) -> list[TurnRow]:
+        """Running turns of these accounts that nobody works any more, oldest first."""
+        return await self._engine.read(lambda rx: orphaned(rx, accounts, boot_clock(), limit))
+
+    async def orphaned_in(self, session_id: str) -> list[TurnRow]:
+        """The running turn of this session's conversation if nobody works it any more; none for an unknown session."""
+        return await self._engine.read(lambda rx: orphaned_in(rx, session_id, boot_clock()))
+
+    async def take_over(self, turn_id: str, holder: str) -> Claim:
+        """Take over an orphaned turn: claimed, busy while its holder lives, gone when it has ended."""
+        return await self._engine.write(lambda tx: take_over(tx, turn_id, holder))
+
+    async def beat(self, holder: str) -> None:
+        """Renew a process and all its leases; due every 10 seconds."""
+        await self._engine.write(lambda tx: beat(tx, holder))
+
+    async def running_in(self, root_id: str) -> TurnRow | None:
+        """The running turn of a conversation, given by its root."""
+        return cast("TurnRow | None", await self._engine.read(lambda rx: running_turn(rx, root_id)))
+
+    async def message_of(self, inbox_id: int) -> MessageRow | None:
+        """The user message that an inbox row became, once it was claimed."""
+        row = await self._engine.read(lambda rx: rx.one(MESSAGE_OF, (inbox_id,)))
+        return None if row is None else decode_message(row)
