@@ -13,9 +13,67 @@ from __future__ import annotations
 from session_store.errors import NotFound
 from session_store.tx import Rx, Tx
 
-__all__ = ["COMPRESSION", "adopt_continuations", "conversation_of", "live_tip", "root_of", "unknown_session"]
+__all__ = [
+    "CHAIN_OF_TIPS",
+    "COMPRESSION",
+    "IS_TIP",
+    "adopt_continuations",
+    "conversation_of",
+    "live_tip",
+    "root_of",
+    "unknown_session",
+]
 
 COMPRESSION = "compression"
+
+# The condition of a compression edge, for the child `c` of a parent that compression ended.
+_CONTINUES = "c.kind = 'live' AND c.source <> 'tool'"
+
+# Of several continuations the one that the conversation went on in.
+_PREFERRED = """
+    SELECT c.id FROM sessions c
+    WHERE c.parent_session_id = chain.id AND /*continues*/
+    ORDER BY c.end_reason IS 'compression' DESC, c.ended_at IS NULL DESC,
+             COALESCE(c.last_active, c.started_at) DESC, c.rowid DESC
+    LIMIT 1
+""".replace("/*continues*/", _CONTINUES)
+
+#: For the WHERE of a query over `sessions s`: is this row the tip of its conversation? The walk up to the root and down
+#: again happens only for rows that continue another one.
+IS_TIP = """(
+    (s.end_reason IS NOT 'compression'
+        OR NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent_session_id = s.id AND /*continues*/))
+    AND (s.parent_session_id IS NULL OR s.kind <> 'live'
+        OR (SELECT p.end_reason FROM sessions p WHERE p.id = s.parent_session_id) IS NOT 'compression'
+        OR s.id = (
+            WITH RECURSIVE up(id, hop) AS (
+                SELECT s.id, 0
+                UNION ALL
+                SELECT p.id, hop + 1
+                FROM up
+                JOIN sessions c ON c.id = up.id AND /*continues*/
+                JOIN sessions p ON p.id = c.parent_session_id AND p.end_reason = 'compression'
+                WHERE hop < 1000
+            ), chain(id, hop) AS (
+                SELECT (SELECT id FROM up ORDER BY hop DESC LIMIT 1), 0
+                UNION ALL
+                SELECT (/*preferred*/), hop + 1
+                FROM chain JOIN sessions e ON e.id = chain.id AND e.end_reason = 'compression'
+                WHERE hop < 1000
+            )
+            SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1)))
+""".replace("/*preferred*/", _PREFERRED).replace("/*continues*/", _CONTINUES)
+
+#: Common table expressions over `page(tip)`: `chain` has every segment from each tip up to its root (highest hop).
+CHAIN_OF_TIPS = """chain(tip, id, hop) AS (
+    SELECT tip, tip, 0 FROM page
+    UNION ALL
+    SELECT chain.tip, p.id, hop + 1
+    FROM chain
+    JOIN sessions c ON c.id = chain.id AND /*continues*/
+    JOIN sessions p ON p.id = c.parent_session_id AND p.end_reason = 'compression'
+    WHERE hop < 1000
+)""".replace("/*continues*/", _CONTINUES)
 
 _END_REASON = "SELECT end_reason FROM sessions WHERE id = ?"
 
@@ -24,16 +82,12 @@ _TIP = """
 WITH RECURSIVE chain(id, hop) AS (
     SELECT ?1, 0
     UNION ALL
-    SELECT (SELECT c.id FROM sessions c
-            WHERE c.parent_session_id = chain.id AND c.kind = 'live' AND c.source <> 'tool'
-            ORDER BY c.end_reason IS 'compression' DESC, c.ended_at IS NULL DESC,
-                     COALESCE(c.last_active, c.started_at) DESC, c.rowid DESC
-            LIMIT 1), hop + 1
-    FROM chain JOIN sessions s ON s.id = chain.id
-    WHERE s.end_reason = 'compression' AND hop < 1000
+    SELECT (/*preferred*/), hop + 1
+    FROM chain JOIN sessions e ON e.id = chain.id AND e.end_reason = 'compression'
+    WHERE hop < 1000
 )
 SELECT id FROM chain WHERE id IS NOT NULL ORDER BY hop DESC LIMIT 1
-"""
+""".replace("/*preferred*/", _PREFERRED)
 
 # Walk up: a stored root is a jump, a compression edge is a step; the row above which there is nothing is the root.
 _ROOT = """
@@ -45,13 +99,13 @@ WITH RECURSIVE up(id, hop) AS (
     JOIN sessions c ON c.id = up.id
     JOIN sessions s ON s.id = CASE
         WHEN c.root_id <> c.id THEN c.root_id
-        WHEN c.kind = 'live' AND c.source <> 'tool' THEN
+        WHEN /*continues*/ THEN
             (SELECT p.id FROM sessions p WHERE p.id = c.parent_session_id AND p.end_reason = 'compression')
         END
     WHERE hop < 1000
 )
 SELECT s.id FROM up JOIN sessions s ON s.id = up.id ORDER BY hop DESC LIMIT 1
-"""
+""".replace("/*continues*/", _CONTINUES)
 
 # All sessions of the conversation whose root is given, oldest first (a parent is always inserted before its child).
 _MEMBERS = """
@@ -61,12 +115,12 @@ WITH RECURSIVE segment(id) AS (
     SELECT c.id
     FROM segment
     JOIN sessions p ON p.id = segment.id AND p.end_reason = 'compression'
-    JOIN sessions c ON c.parent_session_id = p.id AND c.kind = 'live' AND c.source <> 'tool'
+    JOIN sessions c ON c.parent_session_id = p.id AND /*continues*/
 )
 SELECT id FROM sessions
 WHERE id IN (SELECT id FROM segment) OR root_id = ?1
 ORDER BY rowid LIMIT 100000
-"""
+""".replace("/*continues*/", _CONTINUES)
 
 # A continuation made before its parent was ended belongs to the parent's conversation from then on.
 _ADOPT = """

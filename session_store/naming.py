@@ -13,7 +13,7 @@ from session_store.lineage import live_tip, root_of, unknown_session
 from session_store.models import Visibility
 from session_store.titles import clean_title, numbered_title, split_number, title_key
 from session_store.tx import Rx, Tx
-from session_store.visible import only_visible, visible_params
+from session_store.visible import is_visible, only_visible, visible_params
 
 __all__ = ["free_title", "next_title", "resolve_title", "retitle", "title_holder"]
 
@@ -131,4 +131,7 @@ def resolve_title(rx: Rx, title: str, visible_to: Visibility | None) -> str | No
         return None
     params = (*visible_params(visible_to), title_key(cleaned), cleaned)
     found = rx.value(only_visible(_RESOLVE, visible_to), params)
-    return None if found is None else live_tip(rx, str(found))
+    if found is None:
+        return None
+    tip = live_tip(rx, str(found))
+    return tip if is_visible(rx, tip, visible_to) else str(found)

@@ -10,18 +10,33 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
-from typing import Any, Literal, cast, get_args
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
+from session_store import export, listing, retention
 from session_store.errors import InvalidArgument, TitleTaken
 from session_store.jsontext import to_json
-from session_store.lineage import COMPRESSION, adopt_continuations, live_tip, root_of, unknown_session
-from session_store.naming import free_title, retitle, title_holder
-from session_store.rows import SessionRow
+from session_store.lineage import (
+    COMPRESSION,
+    adopt_continuations,
+    conversation_of,
+    live_tip,
+    root_of,
+    unknown_session,
+)
+from session_store.models import Visibility
+from session_store.naming import free_title, next_title, resolve_title, retitle, title_holder
+from session_store.rows import SessionExport, SessionListRow, SessionRow, SessionStats
 from session_store.titles import split_number, title_key
 from session_store.tx import Param, Rx, Tx
 
+if TYPE_CHECKING:
+    from session_store.engine import Engine
+
 __all__ = [
+    "SessionKind",
+    "Sessions",
     "end_session_row",
     "insert_session",
     "live_tip",
@@ -31,7 +46,7 @@ __all__ = [
     "session_row",
 ]
 
-SessionKind = Literal["live", "branch", "scheduled", "tool"]
+SessionKind: TypeAlias = Literal["live", "branch", "scheduled", "tool"]
 
 _SELECT = "SELECT * FROM sessions WHERE id = ?"
 
@@ -165,3 +180,164 @@ def reopen_session_row(tx: Tx, session_id: str) -> bool:
         return False
     tx.run(_REOPEN, (live_tip(tx, session_id),))
     return True
+
+
+class Sessions:
+    """The documented operations on sessions."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def create_session(  # noqa: PLR0913, PLR0917 - the documented parameters
+        self,
+        session_id: str,
+        source: str,
+        model: str | None = None,
+        model_config: Mapping[str, Any] | str | None = None,
+        system_prompt: str | None = None,
+        user_id: str | None = None,
+        parent_session_id: str | None = None,
+        *,
+        owner: str | None = None,
+        room_id: str | None = None,
+        session_key: str | None = None,
+        place_id: int | None = None,
+        kind: SessionKind = "live",
+        title: str | None = None,
+        started_at: float | None = None,
+    ) -> str:
+        """Make a session, or fill what is still empty in the one that has this id. Returns the id.
+
+        Raises:
+            InvalidArgument, NotFound, TitleTaken: see `insert_session`.
+        """
+        await self._engine.write(
+            lambda tx: insert_session(
+                tx,
+                session_id,
+                source,
+                model=model,
+                model_config=model_config,
+                system_prompt=system_prompt,
+                user_id=user_id,
+                parent_session_id=parent_session_id,
+                owner=owner,
+                room_id=room_id,
+                session_key=session_key,
+                place_id=place_id,
+                kind=kind,
+                title=title,
+                started_at=started_at,
+            ),
+            size=len(system_prompt or ""),
+        )
+        return session_id
+
+    async def get_session(self, session_id: str) -> SessionRow | None:
+        """Return the row of this very session, or None."""
+        return await self._engine.read(lambda rx: session_row(rx, session_id))
+
+    async def end_session(self, session_id: str, end_reason: str) -> bool:
+        """End the session. The first reason stays: True if this call ended it, False if it had ended or is unknown."""
+        return await self._engine.write(lambda tx: end_session_row(tx, session_id, end_reason))
+
+    async def reopen_session(self, session_id: str) -> bool:
+        """Open the conversation of this session again at its live tip. False if the session is unknown."""
+        return await self._engine.write(lambda tx: reopen_session_row(tx, session_id))
+
+    async def conversation_of(self, session_id: str) -> list[str]:
+        """Return the ids of all segments of the conversation, root first; none for an unknown session."""
+        return await self._engine.read(
+            lambda rx: conversation_of(rx, session_id) if session_row(rx, session_id) is not None else []
+        )
+
+    async def set_session_title(self, session_id: str, title: str | None) -> bool:
+        """Give the session a title; None or '' takes it away. False if the session is unknown.
+
+        Raises:
+            TitleTaken: another conversation of the same owner has it.
+            InvalidArgument: longer than 100 characters.
+        """
+
+        def op(tx: Tx) -> bool:
+            if session_row(tx, session_id) is None:
+                return False
+            retitle(tx, session_id, title)
+            return True
+
+        return await self._engine.write(op)
+
+    async def resolve_session_by_title(self, title: str, *, visible_to: Visibility | None = None) -> str | None:
+        """Return the latest session of the lineage that the title means, or None (see `naming.resolve_title`)."""
+        return await self._engine.read(lambda rx: resolve_title(rx, title, visible_to))
+
+    async def get_next_title_in_lineage(self, base_title: str, *, owner: str | None = None) -> str:
+        """Return the next free title: `X #3` after `X` and `X #2`; `X` itself when there is none yet.
+
+        owner: the person or room in whose name space to look; None is that of the library.
+
+        Raises:
+            InvalidArgument: no visible character, or longer than 100.
+        """
+        return await self._engine.read(lambda rx: next_title(rx, base_title, owner))
+
+    async def resolve_session(self, ref: str, *, visible_to: Visibility | None = None) -> list[str]:
+        """Return what `ref` may mean: the exact id alone, else tips by id prefix (at most 10), else one by title."""
+        return await self._engine.read(lambda rx: listing.resolve(rx, ref, visible_to))
+
+    async def list_sessions(
+        self,
+        source: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        *,
+        visible_to: Visibility | None = None,
+        search: str | None = None,
+    ) -> list[SessionListRow]:
+        """Return conversations, newest activity first; filtered before limited. search: text within the title."""
+        return await self._engine.read(
+            lambda rx: listing.list_rows(rx, source, limit, offset, visible_to=visible_to, search=search)
+        )
+
+    async def stats(self) -> SessionStats:
+        """Return how many sessions and messages there are, sessions by source, and the size on disk."""
+        return await self._engine.read(listing.stats)
+
+    async def export_session(self, session_id: str) -> SessionExport | None:
+        """Return the session with all its messages, ready to be written as JSON; None if unknown."""
+        return await export.export(self._engine, session_id)
+
+    async def export_all(self, source: str | None = None) -> list[SessionExport]:
+        """Return all sessions (of one source) with their messages. Everything at once: see `iter_sessions`."""
+        return [exported async for exported in self.iter_sessions(source)]
+
+    def iter_sessions(
+        self, source: str | None = None, *, visible_to: Visibility | None = None
+    ) -> AsyncIterator[SessionExport]:
+        """Yield sessions with their messages, one in memory at a time, in the order of their ids."""
+        return export.iter_exports(self._engine, source, visible_to)
+
+    async def prune_candidates(self, older_than_days: float = 90, source: str | None = None) -> list[SessionListRow]:
+        """Return what `prune_sessions` would delete, the longest untouched first.
+
+        Raises:
+            InvalidArgument: negative days.
+        """
+        before = retention.cutoff(time.time(), older_than_days)
+        return await self._engine.read(lambda rx: retention.prunable(rx, before, source))
+
+    async def prune_sessions(self, older_than_days: float = 90, source: str | None = None) -> int:
+        """Delete ended conversations without activity for so many days; returns how many.
+
+        Raises:
+            InvalidArgument: negative days.
+        """
+        return await retention.prune(self._engine, retention.cutoff(time.time(), older_than_days), source)
+
+    async def clear_messages(self, session_id: str) -> int:
+        """Delete the messages of the whole conversation, keep its session rows; returns how many went."""
+        return await self._engine.write(lambda tx: retention.clear_conversation(tx, session_id))
+
+    async def delete_session(self, session_id: str) -> bool:
+        """Delete the whole conversation of this session. False if the session is unknown."""
+        return await self._engine.write(lambda tx: retention.delete_conversation(tx, session_id))

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 
 from session_store.models import Visibility
-from session_store.tx import Param
+from session_store.tx import Param, Rx
 
-__all__ = ["only_visible", "visible_params"]
+__all__ = ["is_visible", "only_visible", "visible_params"]
+
+_ONE = "SELECT 1 FROM sessions s WHERE s.id = ?3 AND /*visible*/"
 
 _CONDITION = """(
-    COALESCE(s.owner, '') IN (SELECT value FROM json_each(?1) WHERE value <> '')
+    s.owner IN (SELECT value FROM json_each(?1) WHERE value <> '')
     AND (?2 IS NULL OR s.room_id = ?2 OR s.owner = ?2))"""
 _EVERYONE = "(?1 IS NULL AND ?2 IS NULL)"
 
@@ -30,3 +32,8 @@ def visible_params(visible_to: Visibility | None) -> tuple[Param, Param]:
     if visible_to is None:
         return None, None
     return json.dumps(sorted(visible_to.owners)), visible_to.within_room
+
+
+def is_visible(rx: Rx, session_id: str, visible_to: Visibility | None) -> bool:
+    """Tell whether the session exists and the asker may see it."""
+    return rx.one(only_visible(_ONE, visible_to), (*visible_params(visible_to), session_id)) is not None

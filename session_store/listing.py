@@ -1,0 +1,161 @@
+"""Lists of conversations, finding one by what a person typed, totals.
+
+Contract: a list has one row per conversation: id, title, source, model and end of its tip, `started_at` and the first
+user message of its root, messages counted over all its segments. Newest activity first; filtered before limited. Only
+conversations that people hold are listed (live ones and branches, not archived).
+Activity is the newest message time of the tip; a clock that stepped back does not lower it. Rows of other tools, which
+carry no `last_active`, are judged by their messages.
+Failure: nothing found is an empty list, never an error.
+Limits: two statements per list, whatever its length; what other tools append later to a session made here counts for
+its place in the list from our next message on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from session_store.content import plain_text
+from session_store.lineage import CHAIN_OF_TIPS, IS_TIP, live_tip
+from session_store.models import Visibility
+from session_store.naming import resolve_title
+from session_store.rows import SessionListRow, SessionStats
+from session_store.titles import one_line, title_key
+from session_store.tx import Row, Rx
+from session_store.visible import is_visible, only_visible, visible_params
+
+__all__ = ["describe", "list_rows", "resolve", "stats"]
+
+PREVIEW = 60
+_MOST_MATCHES = 10
+
+# Tips in the order of their activity. ?1 and ?2 visibility, ?3 source, ?4 text in the title, ?5 limit, ?6 offset.
+# The halves are the rows that carry their activity (read along its index) and those that do not.
+_TIPS = """
+SELECT id FROM (
+    SELECT * FROM (
+        SELECT s.id, s.last_active AS active, s.rowid AS born FROM sessions s
+        WHERE s.last_active IS NOT NULL AND /*listed*/
+        ORDER BY s.last_active DESC, s.rowid DESC LIMIT ?5 + ?6)
+    UNION ALL
+    SELECT * FROM (
+        SELECT s.id, COALESCE((SELECT MAX(m.timestamp) FROM messages m WHERE m.session_id = s.id), s.started_at)
+            AS active, s.rowid AS born
+        FROM sessions s
+        WHERE s.last_active IS NULL AND /*listed*/
+        ORDER BY active DESC, s.rowid DESC LIMIT ?5 + ?6)
+)
+ORDER BY active DESC, born DESC LIMIT ?5 OFFSET ?6
+""".replace(
+    "/*listed*/",
+    """s.archived = 0 AND s.kind IN ('live', 'branch') AND (?3 IS NULL OR s.source = ?3) AND /*visible*/
+            AND (?4 IS NULL OR INSTR(COALESCE(s.title_key, LOWER(s.title)), ?4) > 0) AND """
+    + IS_TIP,
+)
+
+# What a list says of the tips given as a JSON array, in that order. Long texts are cut for the preview,
+# but not those that encode parts (they begin with the record separator).
+_DESCRIBE = """
+WITH RECURSIVE page(tip, place) AS (SELECT value, key FROM json_each(?1)),
+/*chain*/,
+whole(tip, root, top, messages) AS (
+    SELECT chain.tip, chain.id, MAX(chain.hop), SUM(COALESCE(s.message_count, 0))
+    FROM chain JOIN sessions s ON s.id = chain.id
+    GROUP BY chain.tip
+)
+SELECT s.id, s.title, s.source,
+    (SELECT CASE WHEN SUBSTR(m.content, 1, 1) = CHAR(30) OR LENGTH(m.content) <= 4096 THEN m.content
+            ELSE SUBSTR(m.content, 1, 4096) END
+     FROM messages m
+     WHERE m.session_id = whole.root AND m.role = 'user' AND m.content IS NOT NULL AND m.rewound = 0
+     ORDER BY m.id LIMIT 1) AS preview,
+    COALESCE(s.last_active, (SELECT MAX(m.timestamp) FROM messages m WHERE m.session_id = s.id), s.started_at)
+        AS last_active,
+    r.started_at, s.ended_at, whole.messages AS message_count, s.model,
+    COALESCE(p.name, p.display, o.name) AS person
+FROM page
+JOIN whole ON whole.tip = page.tip
+JOIN sessions s ON s.id = page.tip
+JOIN sessions r ON r.id = whole.root
+LEFT JOIN people p ON p.id = s.owner
+LEFT JOIN rooms o ON o.id = s.owner
+ORDER BY page.place
+""".replace("/*chain*/", CHAIN_OF_TIPS)
+
+# Sessions by the beginning of their id, last active first. ?1 and ?2 visibility, ?3 what was typed.
+_BY_PREFIX = """
+SELECT s.id FROM sessions s
+WHERE s.id >= ?3 AND s.id < ?3 || CHAR(1114111) AND /*visible*/
+ORDER BY COALESCE(s.last_active, s.started_at) DESC, s.rowid DESC LIMIT 100
+"""
+
+_TOTALS = "SELECT (SELECT COUNT(*) FROM sessions) AS sessions, (SELECT COUNT(*) FROM messages) AS messages"
+_BY_SOURCE = (
+    "SELECT source, COUNT(*) AS sessions FROM sessions GROUP BY source ORDER BY sessions DESC, source LIMIT 1000"
+)
+_PAGES = "SELECT page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()"
+_FILE = "SELECT file FROM pragma_database_list() WHERE name = 'main'"
+
+
+def list_rows(  # noqa: PLR0913 - one parameter per filter
+    rx: Rx,
+    source: str | None = None,
+    limit: int = 20,
+    offset: int = 0,
+    *,
+    visible_to: Visibility | None = None,
+    search: str | None = None,
+) -> list[SessionListRow]:
+    """Return one page of the list. search: text that the title contains, letter case and spelling form aside."""
+    wanted = title_key(one_line(search)) if search else None
+    params = (*visible_params(visible_to), source, wanted or None, max(limit, 0), max(offset, 0))
+    return describe(rx, [row["id"] for row in rx.all(only_visible(_TIPS, visible_to), params)])
+
+
+def describe(rx: Rx, tips: Sequence[str]) -> list[SessionListRow]:
+    """Return the list rows of these tips, in their order."""
+    rows = rx.all(_DESCRIBE, (json.dumps(tips),))
+    return [cast("SessionListRow", row | {"preview": _preview(row)}) for row in rows]
+
+
+def _preview(row: Row) -> str:
+    text = one_line(plain_text(row["preview"])) if row["preview"] else ""
+    return text if len(text) <= PREVIEW else text[:PREVIEW] + "..."
+
+
+def resolve(rx: Rx, ref: str, visible_to: Visibility | None) -> list[str]:
+    """Return what `ref` may mean: the exact id alone, else tips by id prefix (at most 10), else one by title."""
+    ref = ref.strip()
+    if not ref:
+        return []
+    if is_visible(rx, ref, visible_to):
+        return [ref]
+    matches = rx.all(only_visible(_BY_PREFIX, visible_to), (*visible_params(visible_to), ref))
+    tips = list(dict.fromkeys(live_tip(rx, row["id"]) for row in matches))
+    found = [tip for tip in tips if is_visible(rx, tip, visible_to)]
+    if found:
+        return found[:_MOST_MATCHES]
+    by_title = resolve_title(rx, ref, visible_to)
+    return [] if by_title is None else [by_title]
+
+
+def stats(rx: Rx) -> SessionStats:
+    """Return the totals: session rows, message rows, session rows per source, bytes on disk."""
+    totals = rx.one(_TOTALS) or {}
+    return {
+        "sessions": totals["sessions"],
+        "messages": totals["messages"],
+        "by_source": {row["source"]: row["sessions"] for row in rx.all(_BY_SOURCE)},
+        "size_bytes": int(rx.value(_PAGES) or 0) + _wal_bytes(rx),
+    }
+
+
+def _wal_bytes(rx: Rx) -> int:
+    """Size of the write-ahead log; nothing but SQLite may open it, asking for its size is harmless."""
+    file = rx.value(_FILE)
+    try:
+        return Path(f"{file}-wal").stat().st_size if file else 0
+    except OSError:
+        return 0
