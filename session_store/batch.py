@@ -36,7 +36,7 @@ from session_store.errors import (
 )
 from session_store.files import StoreFiles
 from session_store.processes import boot_clock
-from session_store.schema import SCHEMA_NUMBER, pragma, tidy
+from session_store.schema import SCHEMA_NUMBER, pragma
 from session_store.ticket import Ticket
 from session_store.tx import Tx
 
@@ -91,7 +91,6 @@ class Committer:
         self._operations = 0
         self._starved = 0
         self._data_version: int | None = None
-        self._schema_cookie: int | None = None
 
     def commit(
         self,
@@ -218,10 +217,6 @@ class Committer:
                 "writing. Upgrade and restart it; nothing was lost."
             )
             raise self.stopped
-        cookie = pragma(raw, "schema_version")
-        if cookie != self._schema_cookie:
-            tidy(raw)
-            self._schema_cookie = pragma(raw, "schema_version")
         self._data_version = pragma(raw, "data_version")
 
     def _apply(self, raw: sqlite3.Connection, tx: Tx, operations: Sequence[Apply]) -> list[Outcome]:

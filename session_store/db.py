@@ -14,6 +14,7 @@ from typing import Self
 
 from session_store.changes import Changes
 from session_store.control import Control
+from session_store.effects import Effects
 from session_store.engine import StoreEngine
 from session_store.inbox import Inbox
 from session_store.messages import Messages
@@ -23,14 +24,13 @@ from session_store.people import People
 from session_store.places import Places
 from session_store.processes import Processes
 from session_store.routes import Routes
-from session_store.search import Search
 from session_store.sessions import Sessions
 from session_store.turns import Turns
 
 __all__ = ["SessionDB"]
 
 
-class SessionDB(Sessions, Messages, Search):
+class SessionDB(Sessions, Messages, Search, Effects):
     """The durable session store of one home.
 
     db_path: the database file; None means `$THREADLINE_HOME/state.db`, else `~/.threadline/state.db`.

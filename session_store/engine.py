@@ -23,6 +23,7 @@ from session_store.readers import Readers
 from session_store.schema import open_writer
 from session_store.ticket import Ticket
 from session_store.tx import Rx, Tx
+from session_store.upkeep import Upkeep
 from session_store.writer import Writer
 
 __all__ = ["Engine", "StoreEngine"]
@@ -90,19 +91,20 @@ class StoreEngine:
 class _Open:
     """What belongs to one opening of the store."""
 
-    def __init__(self, files: StoreFiles, committer: Committer, connection: HopConnection) -> None:
+    def __init__(self, files: StoreFiles, ticket: Ticket, connection: HopConnection) -> None:
+        committer = Committer(files, ticket)
         self._committer = committer
         self._connection = connection
         self.readers = Readers(files)
         self.changes = Changes(self._others_committed)
-        self.writer = Writer(connection, committer, self.changes.note)
+        self.writer = Writer(connection, committer, Upkeep(files, committer), self.changes.note)
 
     @classmethod
     async def start(cls, path: str | os.PathLike[str] | None) -> _Open:
         """Open the database on a thread of its own."""
         opening = _Opening(path)
         connection = await HopConnection.open(opening)
-        return cls(opening.files, Committer(opening.files, opening.ticket), connection)
+        return cls(opening.files, opening.ticket, connection)
 
     async def stop(self) -> None:
         """Drain and close, readers first: the last connection to close is the one that holds the ticket."""
@@ -115,7 +117,10 @@ class _Open:
             await self._connection.close()
 
     async def _others_committed(self) -> bool:
-        return await self._connection.hop(self._committer.others_committed)
+        changed = await self._connection.hop(self._committer.others_committed)
+        if changed:
+            self.writer.nudge()
+        return changed
 
 
 class _Opening:

@@ -3,8 +3,7 @@
 Contract: `open_writer` looks before it touches anything. A file that is not ours, is newer, cannot be read or lies on
 a network file system is refused in one sentence and stays as it was, to the byte. A missing or empty file becomes ours
 in one transaction under the ticket. An older file of ours gets what the declared schema (schema.sql,
-search_schema.sql) has and it has not: tables, columns, indexes, triggers; nothing is removed but retired search
-triggers and indexes.
+search_schema.sql) has and it has not: tables, columns, indexes, triggers; nothing is removed but one retired index.
 Failure: StoreForeign, StoreNewer, StoreUnreadable, StoreReadOnly, StoreUnsafePlace, StoreDamaged, StoreBusy.
 Limits: files of the documented older schema (versions 1 to 11) are recognised and refused, not taken over.
 All functions run on a database thread.
@@ -18,7 +17,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Final, TypeVar
@@ -34,9 +33,9 @@ from session_store.errors import (
 )
 from session_store.files import StoreFiles
 from session_store.ticket import Ticket
-from session_store.tx import dict_row
+from session_store.tx import Row, dict_row
 
-__all__ = ["APPLICATION_ID", "SCHEMA_NUMBER", "declared", "open_reader", "open_writer", "pragma", "tidy"]
+__all__ = ["APPLICATION_ID", "SCHEMA_NUMBER", "declared", "open_reader", "open_writer", "pragma"]
 
 T = TypeVar("T")
 
@@ -46,9 +45,8 @@ APPLICATION_ID: Final = 0x54686C6E
 #: Number of the declared schema, in `PRAGMA user_version` and in the row of `schema_version`.
 SCHEMA_NUMBER: Final = 12
 _FILES: Final = ("schema.sql", "search_schema.sql")
-#: Search triggers and the index of the documented older schema. They would fill our index with foreign tokens or tell
-#: people of each other's titles, so they go whenever another tool has made them again.
-_RETIRED_TRIGGERS: Final = ("messages_fts_", "messages_fts_trigram_")
+#: The index of the documented older schema that would tell people of each other's titles. (Its search triggers are the
+#: business of index.py, which must also see what they did.)
 _RETIRED_INDEXES: Final = frozenset({"idx_sessions_title_unique"})
 _OLD_TABLES: Final = frozenset({"schema_version", "sessions", "messages"})
 
@@ -365,26 +363,16 @@ def _missing(connection: sqlite3.Connection) -> list[str]:
     return statements
 
 
-def _retired(rows: Any) -> list[str]:
+def _retired(rows: Iterable[Row]) -> list[str]:
     ours = declared().objects
     statements = []
     for row in rows:
         name = row["name"]
-        if name in ours:
-            continue
         if row["type"] == "index" and name in _RETIRED_INDEXES:
             statements.append(f'DROP INDEX "{name}"')
-        elif row["type"] == "trigger" and row["tbl_name"] == "messages" and name.startswith(_RETIRED_TRIGGERS):
-            statements.append(f'DROP TRIGGER "{name}"')
-        elif row["type"] == "trigger" and row["tbl_name"] in ours:
+        elif row["type"] == "trigger" and row["tbl_name"] in ours and name not in ours:
             _LOG.warning("A trigger of another tool, %s on %s, is left alone", name, row["tbl_name"])
     return statements
-
-
-def tidy(connection: sqlite3.Connection) -> None:
-    """Inside a write transaction, after the schema was changed by another process: drop retired triggers again."""
-    for statement in _retired(connection.execute(_OBJECTS).fetchall()):
-        connection.execute(statement)
 
 
 def pragma(connection: sqlite3.Connection, name: str) -> Any:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from session_store.batch import Apply, Committer, Outcome
 from session_store.driver import HopConnection
 from session_store.errors import StoreBusy, StoreClosed, StoreError
+from session_store.upkeep import Upkeep
 
 __all__ = ["Writer"]
 
@@ -32,6 +33,9 @@ BATCH_OPERATIONS: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 #: How long an operation may wait for room, and again for its batch to begin.
 WAIT_LIMIT: Final = 30.0
+#: Seconds without work after which the upkeep begins, and between its steps, so that other processes get their turn.
+QUIET: Final = 2.0
+BETWEEN_STEPS: Final = 0.05
 
 
 @dataclass(slots=True, eq=False)
@@ -53,10 +57,14 @@ class _Waiting:
 class Writer:
     """Owns the writer connection and the task that drains the queue."""
 
-    def __init__(self, connection: HopConnection, committer: Committer, committed: Callable[[], None]) -> None:
+    def __init__(
+        self, connection: HopConnection, committer: Committer, upkeep: Upkeep, committed: Callable[[], None]
+    ) -> None:
         self._connection = connection
         self._committer = committer
+        self._upkeep = upkeep
         self._committed = committed
+        self._untidy = True
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Submitted] = deque()
         self._line: deque[_Waiting] = deque()
@@ -77,10 +85,6 @@ class Writer:
         self._queue.append(operation)
         self._work.set()
         return await operation.future
-
-    async def hop(self, function: Callable[..., Any]) -> Any:
-        """Run a function of the committer between two batches."""
-        return await self._connection.hop(function)
 
     async def close(self) -> None:
         """Refuse new operations, commit those that were submitted, stop the task. Safe to repeat."""
@@ -144,13 +148,36 @@ class Writer:
                 if batch:
                     await self._commit(batch)
                 elif not self._closing:
-                    self._work.clear()
-                    await self._work.wait()
+                    await self._rest()
         finally:  # reached with operations left only when the loop itself is being torn down
             self._closing = True
             left = list(self._queue)
             self._queue.clear()
             self._settle(left, [Outcome(error=StoreClosed()) for _ in left])
+
+    async def _rest(self) -> None:
+        """Wait for work; after a quiet while do the upkeep, step by step, until work comes."""
+        self._work.clear()
+        pause = QUIET
+        while not self._work.is_set():
+            try:
+                async with asyncio.timeout(pause if self._untidy else None):
+                    await self._work.wait()
+            except TimeoutError:
+                pause = BETWEEN_STEPS
+                await self._upkeep_step()
+
+    async def _upkeep_step(self) -> None:
+        try:
+            self._untidy = await self._connection.hop(self._upkeep.step)
+        except Exception as error:  # noqa: BLE001 - upkeep is never worth a failure; the next quiet moment tries again
+            self._untidy = False
+            _LOG.warning("Upkeep was put off: %s", error)
+
+    def nudge(self) -> None:
+        """Another process has written: the index may have to catch up in the next quiet moment."""
+        self._untidy = True
+        self._work.set()
 
     def _take(self) -> list[_Submitted]:
         batch: list[_Submitted] = []
@@ -172,6 +199,8 @@ class Writer:
 
         def settle(outcomes: list[Outcome]) -> None:
             self._settle(batch, outcomes)
+            self._upkeep.begin()
+            self._untidy = True
             self._committed()
 
         def deliver(outcomes: list[Outcome]) -> None:

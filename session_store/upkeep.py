@@ -1,0 +1,85 @@
+"""What the store does in quiet moments: catch the index up, rebuild it, merge its segments, shrink the log.
+
+Contract: `step` does one bounded piece of work (some tens of milliseconds) under the ticket and says whether there is
+more; the writer calls it when nobody has written for a while, and stops as soon as somebody does. Every piece can be
+interrupted by a crash and is taken up again, by any process.
+Failure: a rebuild that fails three times in this process is left alone and said so; messages stay searchable by scan.
+Other errors pass through. Runs on the writer connection's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from typing import Final
+
+from session_store import index
+from session_store.batch import Committer
+from session_store.files import StoreFiles
+from session_store.tx import Rx, Tx
+
+__all__ = ["Upkeep"]
+
+_LOG = logging.getLogger(__name__)
+
+REBUILD_ATTEMPTS: Final = 3
+#: Shrinking the log waits for readers (at most the writer's busy time-out), so it is kept for logs of this size.
+LARGE_LOG: Final = 64 * 1024 * 1024
+#: Pages of the index that one merge step may write.
+MERGE_PAGES: Final = 200
+#: A merge that changed less than this had nothing to merge.
+MERGE_CHANGES: Final = 2
+#: Merges segments of the index, a little at a time.
+_MERGE: Final = "INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', ?)"
+
+
+class Upkeep:
+    """Remembers what is still worth doing."""
+
+    def __init__(self, files: StoreFiles, committer: Committer) -> None:
+        self._files = files
+        self._committer = committer
+        self._failed_rebuilds = 0
+        self._merge = False
+        self._shrink = False
+
+    def begin(self) -> None:
+        """Something was written since the last quiet moment, so everything may be worth doing again."""
+        self._merge = True
+        self._shrink = True
+
+    def step(self, raw: sqlite3.Connection) -> bool:
+        """One piece of work. False: there is nothing more to do until something is written."""
+        if self._committer.stopped is not None:
+            return False
+        if self._failed_rebuilds < REBUILD_ATTEMPTS and index.pending(Rx(raw)):
+            self._catch_up(raw)
+            return True
+        if self._merge:
+            self._merge = index.index_state(Rx(raw)).usable and self._merge_some(raw)
+            return True
+        if self._shrink:
+            self._shrink = False
+            if self._files.wal_size() > LARGE_LOG:
+                with self._committer.ticket():
+                    self._committer.checkpoint(raw, "TRUNCATE")
+        return False
+
+    def _catch_up(self, raw: sqlite3.Connection) -> None:
+        with self._committer.ticket():
+            (outcome,) = self._committer.transact(raw, [index.rebuild_step])
+        if outcome.error is not None:
+            self._failed_rebuilds += 1
+            _LOG.warning("The search index could not be brought up to date: %s", outcome.error)
+            if self._failed_rebuilds == REBUILD_ATTEMPTS:
+                _LOG.error("The search index is left as it is until a restart; search scans the messages meanwhile")
+
+    def _merge_some(self, raw: sqlite3.Connection) -> bool:
+        before = raw.total_changes
+        with self._committer.ticket():
+            (outcome,) = self._committer.transact(raw, [_merge])
+        return outcome.error is None and raw.total_changes - before >= MERGE_CHANGES
+
+
+def _merge(tx: Tx) -> None:
+    tx.run(_MERGE, (MERGE_PAGES,))
