@@ -4,12 +4,13 @@ Contract: pure functions of the write transaction. A lease has a holder (process
 number grows with every acquisition and never shrinks, because rows stay. Every durable step calls `check` in its own
 transaction, so a process that slept through its lease cannot write. A lease may be taken when it is free, when its
 holder is dead, or when its beat is older than 60 s by the boot clock.
-Failure: `check` raises FenceLost. Limits: one level; nested work (compression inside a turn) uses the turn's fence.
+Failure: `check` raises FenceLost; a holder that is not registered gets InvalidArgument.
+Limits: one level; nested work (compression inside a turn) uses the turn's fence.
 """
 
 from __future__ import annotations
 
-from session_store.errors import FenceLost
+from session_store.errors import FenceLost, InvalidArgument
 from session_store.models import Fence
 from session_store.processes import BEAT_LIMIT, ONE, is_alive
 from session_store.tx import Row, Rx, Tx
@@ -58,8 +59,9 @@ def acquire(tx: Tx, root_id: str, holder: str, turn_id: str, purpose: str) -> in
     if not mine and not is_free(tx, lease, tx.boot_now):
         return None
     process = tx.one(ONE, (holder,))
-    boot_id = "" if process is None else process["boot_id"]
-    number: int = tx.value(TAKE, (root_id, holder, turn_id, purpose, tx.boot_now, boot_id))
+    if process is None:
+        raise InvalidArgument("This process is not registered, so nobody could see that it lives. Register it first.")
+    number: int = tx.value(TAKE, (root_id, holder, turn_id, purpose, tx.boot_now, process["boot_id"]))
     return number
 
 

@@ -195,13 +195,15 @@ class Processes:
 
     async def register(self, role: str, accounts: Sequence[str] = (), detail: Mapping[str, Any] | None = None) -> str:
         """Enter this process and return its new token. accounts: "platform/account" of each account it owns."""
-        text = to_json(detail or {}) or "{}"
-        registration = Registration(
-            secrets.token_hex(16), identity_of(os.getpid()), role, tuple(accounts), text, time.time()
-        )
-        await self._engine.write(lambda tx: register(tx, registration))
-        self._mine[registration.token] = registration
-        return registration.token
+        token, started_at, text = secrets.token_hex(16), time.time(), to_json(detail or {}) or "{}"
+
+        def enter(tx: Tx) -> Registration:
+            mine = Registration(token, identity_of(os.getpid()), role, tuple(accounts), text, started_at)
+            register(tx, mine)
+            return mine
+
+        self._mine[token] = await self._engine.write(enter)
+        return token
 
     async def set_detail(self, token: str, detail: Mapping[str, Any]) -> None:
         """Replace what a process tells about itself (JSON values only)."""
