@@ -30,7 +30,7 @@ from session_store.turns import Turns
 __all__ = ["SessionDB"]
 
 
-class SessionDB(Sessions, Messages, Search, Effects):
+class SessionDB(Sessions, Messages, Effects):
     """The durable session store of one home.
 
     db_path: the database file; None means `$THREADLINE_HOME/state.db`, else `~/.threadline/state.db`.
