@@ -24,7 +24,8 @@ def visibility(
     place: Place,
     room_id: str | None,
     rooms_spoken_in: Collection[str],
-    shared: bool,  # noqa: FBT001 - the answer of keys.shared, handed on as it is
+    *,
+    shared: bool,
 ) -> Visibility:
     """Return what `person_id` sees in `place`.
 

@@ -11,7 +11,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Agent", "AgentContext", "AgentError", "AgentEvent", "Final", "TextDelta", "ToolBox", "ToolCalls", "ToolResult"]
+__all__ = [
+    "Agent",
+    "AgentContext",
+    "AgentError",
+    "AgentEvent",
+    "Final",
+    "TextDelta",
+    "ToolBox",
+    "ToolCalls",
+    "ToolResult",
+]
 
 
 class AgentError(Exception):

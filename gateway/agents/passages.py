@@ -1,0 +1,162 @@
+"""Which of the things that were found answer a question: reading the tool's result, and ranking.
+
+Contract: pure and total. A result of the wrong shape yields no passages, never an error. Ranked by who speaks (people
+who state something before other agents), then by how much of the question a passage covers, then the newest first by
+order of insertion. Questions, the agent's own confirmations and answers, and the question itself are no passages.
+A word is covered fully by itself, mostly by another form of it ("Schlüssel", "Schlüsseln"), and in scripts without
+spaces by the share of its pairs of characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.agents.languages import fold
+from gateway.agents.phrasing import is_own
+from gateway.agents.questions import CJK, Topic, states
+
+__all__ = ["Passage", "cover", "other_forms", "passages_in", "rank", "whole"]
+
+_TOKEN: Final = re.compile(r"[^\W_]+")
+_HAS_CJK: Final = re.compile(f"[{CJK}]")
+
+_FORM: Final = 0.8
+_FORM_SHARE: Final = 0.7
+_FORM_LETTERS: Final = 3
+_WHOLE: Final = 0.75
+_MOST_TERMS: Final = 60
+#: A passage that covers less than this, or less than this share of the best, is no answer.
+_LEAST: Final = 0.2
+_LEAST_OF_BEST: Final = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One found message and where it was said.
+
+    title: the session's, or its first words. room: name of a shared place, '' in private ones.
+    """
+
+    message_id: int
+    role: str
+    text: str
+    title: str
+    source: str
+    room: str
+    when: str
+
+
+def passages_in(result: Mapping[str, Any]) -> list[Passage]:
+    """Read the messages that a search found out of the tool's result."""
+    return [
+        Passage(
+            message_id=match["id"] if isinstance(match.get("id"), int) else 0,
+            role=_text(match, "role"),
+            text=_text(match, "content"),
+            title=_text(found, "title") or _text(found, "preview"),
+            source=_text(found, "source"),
+            room=_room(found),
+            when=_text(match, "when"),
+        )
+        for found in _mappings(result.get("results"))
+        for match in _mappings(found.get("matches"))
+    ]
+
+
+def rank(passages: Iterable[Passage], question: str, topic: Topic, limit: int) -> list[Passage]:
+    """Return the best passages for a question, best first, each text once."""
+    asked = fold(question).strip()
+    scored: dict[str, tuple[tuple[bool, float, int], Passage]] = {}
+    for passage in passages:
+        text = fold(passage.text).strip()
+        if text in {"", asked} or not _speaks(passage):
+            continue
+        key = (passage.role != "user", -round(cover(topic.words, passage.text), 2), -passage.message_id)
+        if text not in scored or key < scored[text][0]:
+            scored[text] = (key, passage)
+    best = max((-key[1] for key, _ in scored.values()), default=0.0)
+    least = max(_LEAST, best * _LEAST_OF_BEST)
+    ranked = [passage for key, passage in sorted(scored.values(), key=lambda entry: entry[0]) if -key[1] >= least]
+    if topic.weak:
+        ranked = [passage for passage in ranked if whole(topic.words, passage.text)]
+    return ranked[:limit]
+
+
+def cover(words: Sequence[str], text: str) -> float:
+    """How much of the question's words a text covers, 0 to 1."""
+    scores = _scores(words, text)
+    return sum(scores) / len(scores) if scores else 0.0
+
+
+def whole(words: Sequence[str], text: str) -> bool:
+    """Whether a text covers every word, be it in another form."""
+    return min(_scores(words, text), default=0.0) >= _WHOLE
+
+
+def other_forms(words: Sequence[str]) -> list[str]:
+    """Return search terms that find other forms of the words: beginnings with `*`, pairs of characters. At most 60."""
+    terms: list[str] = []
+    for word in words:
+        if _HAS_CJK.search(word):
+            terms += _pairs(word) or [word]
+        elif word.isalpha() and len(word) > _FORM_LETTERS:
+            terms.append(f"{word[: max(_FORM_LETTERS, round(len(word) * _FORM_SHARE))]}*")
+        else:
+            terms.append(word)
+    return list(dict.fromkeys(terms))[:_MOST_TERMS]
+
+
+def _speaks(passage: Passage) -> bool:
+    """Whether a message can answer at all."""
+    if passage.role == "user":
+        return states(passage.text)
+    return passage.role == "assistant" and not is_own(passage.text)
+
+
+def _scores(words: Sequence[str], text: str) -> list[float]:
+    folded = fold(text)
+    tokens = set(_TOKEN.findall(folded))
+    return [_score(fold(word), folded, tokens) for word in words]
+
+
+def _score(word: str, folded: str, tokens: set[str]) -> float:
+    if word in tokens:
+        return 1.0
+    if _HAS_CJK.search(word):
+        if word in folded:
+            return 1.0
+        pairs = _pairs(word)
+        return sum(pair in folded for pair in pairs) / len(pairs) if pairs else 0.0
+    if word in folded:
+        return _FORM if word.isalnum() else 1.0
+    return _FORM if word.isalpha() and any(_same_word(word, token) for token in tokens) else 0.0
+
+
+def _same_word(one: str, other: str) -> bool:
+    """Whether two words look like forms of one: they begin alike and differ in the ending only."""
+    shorter = min(len(one), len(other))
+    common = next((place for place in range(shorter) if one[place] != other[place]), shorter)
+    return common >= max(_FORM_LETTERS, max(len(one), len(other)) * _FORM_SHARE)
+
+
+def _pairs(word: str) -> list[str]:
+    return [word[place : place + 2] for place in range(len(word) - 1)] if len(word) > 1 else []
+
+
+def _room(found: Mapping[str, Any]) -> str:
+    place = found.get("place")
+    if not isinstance(place, Mapping) or place.get("chat_type") == "dm":
+        return ""
+    return _text(place, "name")
+
+
+def _text(mapping: Mapping[str, Any], name: str) -> str:
+    value = mapping.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,100 @@
+r"""What somebody wrote, put into Markdown so that it shows as it was written and does nothing.
+
+Contract: pure and total. `inert` escapes only what could act, so that paths and code stay readable where Markdown is
+shown unrendered: emphasis, code, links, images, raw HTML, headings, lists, tables, fences and hard breaks lose their
+meaning; control characters and characters that turn the writing direction are taken out. `block` makes a block quote
+that nothing inside can close; `excerpt` cuts a long text around the words that matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+__all__ = ["block", "excerpt", "inert", "one_line"]
+
+#: Control characters, direction marks and lone surrogates; line breaks are dealt with before.
+_UNSHOWN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LINE_ENDS: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_BLANK: Final = re.compile(r"\s+")
+
+#: Acts wherever it stands: code, emphasis, links and images, HTML.
+_ACTIVE: Final = re.compile(r"[`*\[\]<]")
+#: An underscore inside a word is only an underscore.
+_UNDERSCORE: Final = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+#: A backslash before punctuation would swallow itself, an ampersand before a name would become a character.
+_BACKSLASH: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)", re.MULTILINE)
+_ENTITY: Final = re.compile(r"&(?=#?\w{1,40};)")
+#: These act only in pairs: strikethrough, spoilers and tables, formulas, highlights.
+_PAIRED: Final = "~|$="
+#: These act at the start of a line: heading, quote, list, rule or underline of a heading, row of a table.
+_LINE_START: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|>|[-+](?:\s|$)|[-=:|][-=:| \t]*$)", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
+_INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
+
+_ELLIPSIS: Final = "…"
+_MOST_LINES: Final = 15
+#: How far before the first word that matters an excerpt begins.
+_LEAD: Final = 80
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return `text` on one line of at most `limit` characters, cut between words where that is possible."""
+    flat = _BLANK.sub(" ", _shown(text)).strip()
+    return flat if len(flat) <= limit else _cut(flat, limit)
+
+
+def excerpt(text: str, words: Iterable[str], limit: int) -> str:
+    """Return at most `limit` characters of `text`, lines kept, from shortly before the first of `words`."""
+    shown = _shown(text).strip()
+    if len(shown) <= limit:
+        return shown
+    lowered = shown.casefold() if len(shown.casefold()) == len(shown) else shown
+    places = [place for word in words if (place := lowered.find(word.casefold())) >= 0]
+    start = max(0, min(min(places, default=0) - _LEAD, len(shown) - limit))
+    if start:
+        start = _after_break(shown, start)
+    head = _ELLIPSIS if start else ""
+    rest = shown[start:]
+    return head + (rest if len(head) + len(rest) <= limit else _cut(rest, limit - len(head)))
+
+
+def inert(text: str) -> str:
+    """Return Markdown that shows exactly `text`: what cannot be shown is left out, indentation is kept."""
+    escaped = _BACKSLASH.sub(r"\\\\", _shown(text))
+    escaped = _ACTIVE.sub(r"\\\g<0>", escaped)
+    escaped = _UNDERSCORE.sub(r"\\_", escaped)
+    escaped = _ENTITY.sub(r"\\&", escaped)
+    for mark in _PAIRED:
+        if escaped.count(mark) > 1:
+            escaped = escaped.replace(mark, f"\\{mark}")
+    escaped = _INDENT.sub(lambda found: "\u00a0" * len(found.group().expandtabs(4)), escaped)
+    return _NUMBERED.sub(r"\1\\", _LINE_START.sub(r"\\", escaped))
+
+
+def block(text: str, source: str = "") -> str:
+    """Return a block quote of `text`, and as its last paragraph `source`, which is Markdown already."""
+    lines = inert(_shown(text).strip("\n").rstrip()).split("\n")
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], _ELLIPSIS]
+    quoted = [f"> {line.rstrip()}  " if line.strip() else ">" for line in lines]
+    quoted[-1] = quoted[-1].rstrip()
+    return "\n".join([*quoted, ">", f"> {source}"] if source else quoted)
+
+
+def _shown(text: str) -> str:
+    return _UNSHOWN.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def _after_break(text: str, start: int) -> int:
+    """Move a start forward to the next word, if one begins soon."""
+    space = text.find(" ", start, start + _LEAD // 2)
+    return start if space < 0 else space + 1
+
+
+def _cut(text: str, limit: int) -> str:
+    """Cut to `limit` characters, the ellipsis included; at a space if one is near the end."""
+    kept = text[: max(limit - 1, 0)]
+    space = kept.rfind(" ", len(kept) - len(kept) // 4)
+    return (kept[:space] if space > 0 else kept).rstrip() + _ELLIPSIS
