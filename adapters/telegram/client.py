@@ -28,6 +28,7 @@ from adapters.base import (
     Place,
     Receipt,
     RetryLater,
+    SendError,
     StartError,
     UnknownOutcome,
 )
@@ -46,6 +47,8 @@ STOP_GRACE = 3.0
 CLOSE_SECONDS = 1.0
 #: Seconds until a part is tried again that came before the adapter was started or after it was stopped.
 _AWAY = 5.0
+#: The same when it found no free place among the requests in flight.
+_CROWDED = 1.0
 
 _CAPABILITIES = Capabilities(
     max_length=MAX_UNITS, length_unit="utf16", threads=True, idempotent_send=False, typing=True, edits=True
@@ -122,13 +125,14 @@ class TelegramAdapter:
         self._stopping = True
         if self._receiving is not None:
             self._receiving.cancel()
-            await asyncio.wait([self._receiving])
+            await asyncio.wait([self._receiving], timeout=CLOSE_SECONDS)
             self._receiving = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_GRACE):
                 await self._all_sent.wait()
         for bound in self._in_flight:
-            bound.reschedule(asyncio.get_running_loop().time())
+            if not bound.expired():
+                bound.reschedule(asyncio.get_running_loop().time())
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(TimeoutError, TelegramError, httpx.HTTPError):
@@ -181,10 +185,15 @@ class TelegramAdapter:
                     self._in_flight.discard(bound)
                     if not self._in_flight:
                         self._all_sent.set()
+        except SendError:
+            raise
         except TimeoutError as error:
             if not sending:
-                raise RetryLater("Too much is being sent to Telegram at once.", 1.0) from error
+                raise RetryLater("Too much is being sent to Telegram at once.", _CROWDED) from error
             raise UnknownOutcome("Telegram did not answer in time; nobody knows whether it was sent.") from error
+        except Exception as error:
+            reason = connection.without_token(f"{type(error).__name__}: {error}")
+            raise UnknownOutcome(f"Sending failed in an unforeseen way ({reason}).") from error
 
     async def _identify(self, connection: Connection) -> Me | None:
         """Return who we are, or None when Telegram cannot be asked now."""
@@ -193,9 +202,11 @@ class TelegramAdapter:
                 me = await connection.identify()
         except InvalidToken:
             raise
-        except (TelegramError, TimeoutError) as error:
+        except Exception as error:
             if isinstance(error.__cause__, httpx.UnsupportedProtocol | httpx.InvalidURL):
                 raise StartError(f"{self._base_url!r} is no address of a Telegram server: check base_url.") from error
+            if not isinstance(error, TelegramError | TimeoutError):
+                _log.exception("telegram_start_broken", account=self._account)
             self._report(AdapterState.RETRYING, connection.without_token(problem_of(error)))
             return None
         self._report(AdapterState.CONNECTED, None)
@@ -209,8 +220,8 @@ class TelegramAdapter:
             await asyncio.sleep(backoff(failures))
             try:
                 me = await self._identify(connection)
-            except (InvalidToken, StartError) as error:
-                self._report(AdapterState.FAILED, connection.without_token(problem_of(error)))
+            except InvalidToken as error:
+                self._report(AdapterState.FAILED, problem_of(error))
         known = me
 
         def parse(update: Mapping[str, Any]) -> InboundMessage | None:

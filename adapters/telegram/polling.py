@@ -26,6 +26,7 @@ __all__ = ["DELIVER_SECONDS", "Poller", "backoff", "problem_of"]
 
 POLL_SECONDS = 30
 DELIVER_SECONDS = 60.0
+_RIVAL_SECONDS = 5
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 30.0
 #: How long until a refused token is tried again: only a person can mend it.
@@ -54,7 +55,7 @@ def problem_of(error: BaseException) -> str:
         return "Telegram refuses the bot's token: check platforms.telegram.token, or get a new one from BotFather."
     if isinstance(error, RetryAfter):
         return "Telegram asks this bot to slow down; receiving goes on by itself."
-    return f"Telegram cannot be reached ({error}); this is tried again until it works."
+    return f"Telegram cannot be reached ({str(error) or type(error).__name__}); this is tried again until it works."
 
 
 class Poller:
@@ -77,8 +78,8 @@ class Poller:
                 updates = await self._connection.updates(self._offset, seconds)
             except Exception as error:  # noqa: BLE001  (a loop that must outlive whatever one round meets)
                 failures += 1
-                # A short poll shows at once that the line works again; with a rival reader it would show nothing.
-                seconds = POLL_SECONDS if isinstance(error, Conflict) else 0
+                # A short poll shows at once that the line works again; that a rival has gone, only some seconds do.
+                seconds = _RIVAL_SECONDS if isinstance(error, Conflict) else 0
                 await self._failed(error, failures)
                 continue
             seconds = POLL_SECONDS

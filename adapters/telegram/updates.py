@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from telegram import Message, MessageEntity, Update
+from telegram import Message, MessageEntity
 
 from adapters.base import ChatType, InboundKind, InboundMessage, Place, Sender
 
@@ -70,12 +70,20 @@ class Me:
 
 def inbound(update: Mapping[str, Any], me: Me, account: str, received_at: float) -> InboundMessage | None:
     """Return the message that `update` carries, or None when it carries none for us."""
-    parsed = Update.de_json(dict(update), None)
-    if message := parsed.message or parsed.channel_post:
-        return _message(message, me, account, received_at)
-    if message := parsed.edited_message or parsed.edited_channel_post:
-        return _edit(message, me, account, received_at)
+    # Only what we want is parsed: the library refuses updates of other kinds as soon as the platform changes them.
+    for name in ("message", "channel_post"):
+        if name in update:
+            return _message(_parsed(update[name]), me, account, received_at)
+    for name in ("edited_message", "edited_channel_post"):
+        if name in update:
+            return _edit(_parsed(update[name]), me, account, received_at)
     return None
+
+
+def _parsed(body: Any) -> Message:
+    if not isinstance(body, dict):
+        raise MalformedUpdate("a message that is none")
+    return Message.de_json(body, None)
 
 
 def _message(message: Message, me: Me, account: str, received_at: float) -> InboundMessage | None:
