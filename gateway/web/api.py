@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from gateway.web.events import EventStream
+from gateway.web.events import MAX_STREAMS, EventStream, Streams
 from gateway.web.follow import notice_shown
 from gateway.web.render import marked
 from gateway.web.replies import SafeJSONResponse
@@ -36,14 +36,13 @@ if TYPE_CHECKING:
     from gateway.web.facade import WebFacade
     from session_store import SessionListRow
 
-__all__ = ["MAX_ACCEPTED", "MAX_BODY", "MAX_STREAMS", "MAX_TEXT", "Api"]
+__all__ = ["MAX_ACCEPTED", "MAX_BODY", "MAX_TEXT", "Api"]
 
 MAX_TEXT = 100_000
 
 #: JSON may write one character as up to 12 bytes.
 MAX_BODY = 12 * MAX_TEXT + 4_096
 
-MAX_STREAMS = 64
 MAX_ACCEPTED = 1_000
 _PAGE = 60
 _LIST = 50
@@ -55,13 +54,12 @@ _NOT_FOUND = "There is no such session."
 
 
 class Api:
-    """The handlers, over one facade. closing: set when the server ends."""
+    """The handlers, over one facade."""
 
-    def __init__(self, facade: WebFacade, closing: asyncio.Event) -> None:
+    def __init__(self, facade: WebFacade, streams: Streams) -> None:
         self._facade = facade
-        self._closing = closing
+        self._streams = streams
         self._window = Window(facade)
-        self._open: set[EventStream] = set()
         self._accepted: OrderedDict[str, str] = OrderedDict()
         self._accepting = asyncio.Lock()
 
@@ -87,7 +85,7 @@ class Api:
         return SafeJSONResponse({"sessions": [_listed(row) for row in rows[:limit]], "more": len(rows) > limit})
 
     async def search(self, request: Request) -> Response:
-        """Matching sessions and messages; `problem` says why messages could not be searched."""
+        """Sessions by title and messages by words; `problem` says why messages could not be searched."""
         query = request.query_params.get("q", "").strip()[:_MAX_QUERY]
         if not query:
             return SafeJSONResponse({"sessions": [], "hits": [], "problem": None})
@@ -180,7 +178,7 @@ class Api:
 
     async def events(self, request: Request) -> Response:
         """The event stream; `Last-Event-ID` wins over `after`."""
-        if len(self._open) >= MAX_STREAMS:
+        if self._streams.full:
             raise HTTPException(503, f"There are {MAX_STREAMS} open pages. Close some and try again.")
         session_id = request.query_params.get("session")
         if session_id is not None:
@@ -189,7 +187,7 @@ class Api:
         last = request.headers.get("last-event-id", "")
         if _NUMBER.match(last):
             after = int(last)
-        return EventStream(self._facade, self._window, self._closing, self._open, session_id=session_id, after=after)
+        return EventStream(self._facade, self._window, self._streams, session_id=session_id, after=after)
 
     async def _opened(self, session_id: object) -> Conversation:
         conversation = await self._window.open(session_id) if isinstance(session_id, str) else None

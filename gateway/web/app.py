@@ -8,7 +8,6 @@ the state in which it asks for the right address. Errors of the store become the
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from gateway.web.api import Api
 from gateway.web.auth import SECURITY_HEADERS, Guard, Keyring
+from gateway.web.events import Streams
 from gateway.web.health import health_reply
 from gateway.web.replies import failure
 from session_store import NotFound, StoreError
@@ -41,9 +41,9 @@ _log = structlog.get_logger(__name__)
 
 
 def create_app(facade: WebFacade, *, token: str, host: str, port: int) -> Starlette:
-    """Build the application that is served at `host` and `port`. `app.state.closing` ends its event streams."""
+    """Build the application that is served at `host` and `port`. `app.state.streams.close()` ends its event streams."""
     keyring = Keyring(token, port)
-    closing = asyncio.Event()
+    streams = Streams()
 
     async def page(request: Request) -> Response:
         given = request.query_params.get("token")
@@ -62,13 +62,13 @@ def create_app(facade: WebFacade, *, token: str, host: str, port: int) -> Starle
         routes=[
             Route("/", page),
             Route("/health", health),
-            *Api(facade, closing).routes(),
+            *Api(facade, streams).routes(),
             Mount("/static", StaticFiles(directory=_STATIC, check_dir=False)),
         ],
         middleware=[Middleware(Guard, keyring=keyring, host=host)],
         exception_handlers={HTTPException: _refused, StoreError: _store_failed, Exception: _failed},
     )
-    app.state.closing = closing
+    app.state.streams = streams
     return app
 
 

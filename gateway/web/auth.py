@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["COOKIE_MAX_AGE", "Guard", "Keyring", "SECURITY_HEADERS"]
+__all__ = ["COOKIE_MAX_AGE", "SECURITY_HEADERS", "Guard", "Keyring"]
 
 #: Seconds that a browser keeps the cookie: 90 days.
 COOKIE_MAX_AGE = 90 * 86_400

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import anyio.to_thread
 
@@ -73,7 +73,7 @@ class Follower:
         self.due = 0.0
         self.gone = False
 
-    def __enter__(self) -> Follower:
+    def __enter__(self) -> Self:
         """Begin to follow."""
         return self
 

@@ -32,12 +32,24 @@ _CLASS = re.compile(r"language-[A-Za-z0-9+#._-]{1,30}|align-(?:left|center|right
 _MATCH = re.compile(r"&gt;&gt;&gt;(.*?)&lt;&lt;&lt;", re.DOTALL)
 _START_DIGITS: Final = 9
 
+_TAGS: Final = (
+    *("p", "br", "hr", "blockquote", "pre", "code", "em", "strong", "s", "del", "a", "ul", "ol", "li"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+)
+
+
+def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
+    if attribute == "class":
+        return value if _CLASS.fullmatch(value) else None
+    if (tag, attribute) == ("ol", "start"):
+        return value if value.isdecimal() and len(value) <= _START_DIGITS else None
+    return value
+
+
 _CLEANER = nh3.Cleaner(
-    tags=set(
-        "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
-    ),
+    tags=set(_TAGS),
     attributes={"a": {"href", "title"}, "code": {"class"}, "ol": {"start"}, "td": {"class"}, "th": {"class"}},
-    attribute_filter=lambda tag, attribute, value: _allowed_value(tag, attribute, value),
+    attribute_filter=_allowed_value,
     set_tag_attribute_values={"a": {"target": "_blank"}},
     link_rel="noopener noreferrer nofollow",
     url_schemes={"http", "https", "mailto"},
@@ -60,14 +72,6 @@ def plain(text: str) -> str:
 def marked(snippet: str) -> str:
     """HTML of a search snippet, whose matches stand between >>> and <<<."""
     return _MATCH.sub(r"<mark>\1</mark>", plain(snippet))
-
-
-def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
-    if attribute == "class":
-        return value if _CLASS.fullmatch(value) else None
-    if (tag, attribute) == ("ol", "start"):
-        return value if value.isdecimal() and len(value) <= _START_DIGITS else None
-    return value
 
 
 def _image_as_link(

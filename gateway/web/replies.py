@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["SafeJSONResponse", "encode", "failure"]
 
 
-def encode(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+def encode(value: Any) -> bytes:
     """Compact UTF-8 JSON on one line; what UTF-8 cannot hold (lone surrogates) becomes a question mark."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
@@ -21,7 +21,7 @@ def encode(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
 class SafeJSONResponse(JSONResponse):
     """A JSON response that no text can break."""
 
-    def render(self, content: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    def render(self, content: Any) -> bytes:
         """Body bytes of `content`."""
         return encode(content)
 

@@ -39,7 +39,7 @@ async def serve(app: Starlette, host: str, port: int, *, on_listening: Callable[
     try:
         await asyncio.shield(serving)
     finally:
-        app.state.closing.set()
+        app.state.streams.close()
         server.should_exit = True
         # Shielded, because a cancelled task group would cut every wait short; bounded by the two limits.
         with anyio.CancelScope(shield=True):
@@ -57,7 +57,7 @@ class _Server(uvicorn.Server):
         self._on_listening = on_listening
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+    def capture_signals(self) -> Iterator[None]:
         """Capture none."""
         yield
 
@@ -94,7 +94,7 @@ async def _bind(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setblocking(False)
+        listener.settimeout(0)
         listener.bind(address)
         listener.listen(_BACKLOG)
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from gateway.web.render import markdown, plain
-from session_store.content import plain_text
+from session_store.content import encode_content, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,10 +93,10 @@ class Presenter:
             shown["who"] = self._people.get(person_id) or "Somebody else"
 
 
-def _text(content: Any) -> str:  # noqa: ANN401 - text or a list of multimodal parts
+def _text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    return plain_text(content)
+    return plain_text(encode_content(content))
 
 
 def _fold(calls: Sequence[Any]) -> Shown:
@@ -116,7 +116,7 @@ def _fold(calls: Sequence[Any]) -> Shown:
     return {"count": len(folded), "names": names, "calls": folded}
 
 
-def _readable(arguments: Any) -> str:  # noqa: ANN401 - JSON text or a value
+def _readable(arguments: Any) -> str:
     """JSON on one line with its own characters, not escapes; anything else as it is."""
     if isinstance(arguments, str):
         try:
