@@ -19,11 +19,9 @@ from pydantic.fields import FieldInfo
 
 from config.settings import Settings
 
-__all__ = ["ANY_NAME", "Key", "catalogue", "dotted"]
+__all__ = ["ANY_NAME", "Key", "catalogue"]
 
 ANY_NAME = "NAME"
-
-Path = Sequence[str | int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Key:
             yield child
             yield from child.below()
 
-    def find(self, path: Path) -> Key | None:
+    def find(self, path: Sequence[str | int]) -> Key | None:
         """The key at a path of the settings, which may hold names and places in lists; None if there is none."""
         here = self
         for part in path:
@@ -76,14 +74,6 @@ class Key:
             if near:
                 return known[near[0]]
         return None
-
-
-def dotted(path: Path) -> str:
-    """A path as people read it: names with dots, places in lists (from 0) in brackets."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
 
 
 @cache

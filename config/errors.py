@@ -15,12 +15,10 @@ __all__ = ["ConfigError", "Problem"]
 class Problem:
     """One thing that is wrong.
 
-    where: file (with its line) or variable that it was read from. key: dotted name of the setting, '' for a whole file.
-    what: the sentence about it, without its place.
+    where: file (with its line) or variable that it was read from. what: the sentence about it, which names the key.
     """
 
     where: str
-    key: str
     what: str
 
     def __str__(self) -> str:

@@ -91,7 +91,7 @@ class Home:
             return self._read_web_token()
         except OSError as error:
             raise ConfigError(
-                [Problem(str(self.web_token_file), "web.token", f"cannot be read or made ({error.strerror})")],
+                [Problem(str(self.web_token_file), f"cannot be read or made ({error.strerror})")],
             ) from error
 
     def write_private(self, target: Path, text: str, *, replace: bool = False) -> None:
@@ -129,8 +129,8 @@ class Home:
         token = self.web_token_file.read_text(encoding="utf-8", errors="replace").strip()
         if not WEB_TOKEN_PATTERN.fullmatch(token):
             what = f"holds no usable token; expected {WEB_TOKEN_FORM}. Delete the file: a new one is made"
-            raise ConfigError([Problem(str(self.web_token_file), "web.token", what)])
+            raise ConfigError([Problem(str(self.web_token_file), what)])
         return token
 
     def _unusable(self, what: str) -> ConfigError:
-        return ConfigError([Problem(str(self.path), "", f"{what}. Choose another home with {HOME_VARIABLE}")])
+        return ConfigError([Problem(str(self.path), f"{what}. Choose another home with {HOME_VARIABLE}")])

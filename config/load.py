@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from config.catalogue import Key, catalogue, dotted
+from config.catalogue import Key, catalogue
 from config.errors import ConfigError, Problem
 from config.home import Home
-from config.layers import Layers, Path
+from config.layers import KeyPath, Layers, dotted
 from config.settings import Settings
 from config.variables import read_env_file, read_environment
 from config.yaml_file import read_yaml
@@ -55,16 +55,17 @@ def load_settings(home: Home | None = None, environ: Mapping[str, str] | None = 
 
 def _problems(error: ValidationError, layers: Layers, file: str) -> list[Problem]:
     """One problem for each place; of several about one value the first says enough."""
-    found: dict[Path, Problem] = {}
+    found: dict[KeyPath, Problem] = {}
     for detail in error.errors(include_url=False):
         path = _as_written(detail["loc"], layers)
-        found.setdefault(path, Problem(layers.origin(path) or file, dotted(path), _sentence(detail, path)))
+        where = layers.origin(path) or file
+        found.setdefault(path, Problem(where, _sentence(detail, path)))
     return list(found.values())
 
 
-def _as_written(location: Path, layers: Layers) -> Path:
+def _as_written(location: KeyPath, layers: Layers) -> KeyPath:
     """The place of an error as the person wrote it: a single account stands there without its number in the list."""
-    path: Path = ()
+    path: KeyPath = ()
     for part in location:
         if isinstance(part, int) and not isinstance(layers.get(path), list):
             continue
@@ -72,7 +73,7 @@ def _as_written(location: Path, layers: Layers) -> Path:
     return path
 
 
-def _sentence(detail: ErrorDetails, path: Path) -> str:
+def _sentence(detail: ErrorDetails, path: KeyPath) -> str:
     name = dotted(path)
     if detail["type"] == "extra_forbidden":
         return _unknown(path)
@@ -84,8 +85,10 @@ def _sentence(detail: ErrorDetails, path: Path) -> str:
     return f"{name} {_judged(detail['input'], key)}; expected {form}" + (f". {hint}" if hint else "")
 
 
-def _unknown(path: Path) -> str:
+def _unknown(path: KeyPath) -> str:
     *parents, unknown = path
+    if _LOOKS_SECRET.search(str(unknown)):
+        return f"{dotted(parents)} has an unknown key that is not shown, since it looks like a secret".lstrip()
     parent = catalogue().find(parents) or catalogue()
     near = parent.nearest(str(unknown))
     if near is not None:

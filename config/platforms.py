@@ -46,13 +46,13 @@ def rule(sentence: str) -> PydanticCustomError:
 
 
 def _web_address(address: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/?#@]+[^\s?#]*", address):
+    if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", address) or re.search(r"/bot\d", address):
         raise ValueError
     return address
 
 
 def _socket_address(address: str | None) -> str | None:
-    if address is not None and not re.fullmatch(r"wss?://[^\s/?#@]+[^\s#]*", address):
+    if address is not None and not re.fullmatch(r"wss?://[^\s/?#@]+([/?][^\s#]*)?", address):
         raise ValueError
     return address
 

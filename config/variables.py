@@ -20,14 +20,15 @@ from dotenv.parser import parse_stream
 from config.catalogue import ANY_NAME, Key, catalogue
 from config.errors import Problem
 from config.home import HOME_VARIABLE
-from config.layers import Layers
-from config.layers import Path as KeyPath
+from config.layers import KeyPath, Layers, dotted
 from config.platforms import MAIN, spelled
 
 __all__ = ["PREFIX", "read_env_file", "read_environment", "variable_name"]
 
 PREFIX = "THREADLINE_"
-_NEAR = 0.85
+# How like a known name another one must be (0 to 1) to be taken for a slip, and to be worth a hint.
+_SURELY = 0.8
+_PERHAPS = 0.6
 
 
 class _Variable(NamedTuple):
@@ -41,12 +42,7 @@ class _Variable(NamedTuple):
 
 
 class _Wrong(Exception):
-    """A variable that cannot be used: its key and the sentence about it."""
-
-    def __init__(self, what: str, key: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.key = key
+    """A variable that cannot be used; the sentence about it."""
 
 
 def variable_name(key: Key) -> str:
@@ -73,15 +69,15 @@ def read_env_file(file: Path, layers: Layers) -> list[Problem]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        return [Problem(str(file), "", f"cannot be read ({error.strerror}); check what it is and its permissions")]
+        return [Problem(str(file), f"cannot be read ({error.strerror}); check what it is and its permissions")]
     except UnicodeDecodeError:
-        return [Problem(str(file), "", "is not UTF-8 text; save the file as UTF-8")]
+        return [Problem(str(file), "is not UTF-8 text; save the file as UTF-8")]
     problems: list[Problem] = []
     variables: dict[str, _Variable] = {}
     for binding in parse_stream(io.StringIO(text)):
         where = f"{file}, line {binding.original.line}"
         if binding.error or (binding.key and binding.value is None):
-            problems.append(Problem(where, "", "this cannot be read; expected NAME=value"))
+            problems.append(Problem(where, "this cannot be read; expected NAME=value"))
         elif binding.key and binding.value is not None:
             variables[binding.key] = _Variable(binding.key, binding.value, f"{where}, {binding.key}")
     return problems + _merge(variables.values(), layers)
@@ -96,7 +92,7 @@ def _merge(variables: Iterable[_Variable], layers: Layers) -> list[Problem]:
             if key is not None:
                 layers.put(path, _value(key, variable.value.strip(), path), variable.where)
         except _Wrong as error:
-            problems.append(Problem(variable.where, error.key, error.what))
+            problems.append(Problem(variable.where, str(error)))
     return problems
 
 
@@ -136,8 +132,8 @@ def _account(platform: Key, path: KeyPath, name: str | None, layers: Layers) -> 
     if name is None:
         example = f"{variable_name(platform)}__NAME__..."
         what = f"could mean any account of {platform.dotted}; write {example} with a name, known are: {listed}"
-        raise _Wrong(what, platform.dotted)
-    raise _Wrong(f"names no account of {platform.dotted}; those known are {listed}", platform.dotted)
+        raise _Wrong(what)
+    raise _Wrong(f"names no account of {platform.dotted}; those known are {listed}")
 
 
 def _spellings(account: object) -> set[str]:
@@ -155,20 +151,23 @@ def _value(key: Key, text: str, path: KeyPath) -> Any:
     try:
         value = json.loads(text)
     except ValueError:
-        what = f"{'.'.join(map(str, path))} is not valid JSON; expected {key.form}, written as JSON"
-        raise _Wrong(what, key.dotted) from None
+        what = f"{dotted(path)} is not valid JSON; expected {key.form}, written as JSON"
+        raise _Wrong(what) from None
     return value
 
 
-def _names() -> dict[str, Key]:
-    return {variable_name(key): key for key in catalogue().below()}
+def _nearest(variable: _Variable, cutoff: float) -> str | None:
+    """The known variable that comes nearest; the prefix, which all share, does not count."""
+    known = [variable_name(key).removeprefix(PREFIX) for key in catalogue().below()]
+    near = get_close_matches(variable.name.removeprefix(PREFIX), known, n=1, cutoff=cutoff)
+    return PREFIX + near[0] if near else None
 
 
 def _meant_as_setting(variable: _Variable) -> bool:
-    return "__" in variable.name or bool(get_close_matches(variable.name, _names(), n=1, cutoff=_NEAR))
+    return "__" in variable.name or _nearest(variable, _SURELY) is not None
 
 
 def _unknown(variable: _Variable) -> _Wrong:
-    near = get_close_matches(variable.name, _names(), n=1)
-    hint = f"did you mean {near[0]}?" if near else "`threadline config show` lists all settings"
+    near = _nearest(variable, _PERHAPS)
+    hint = f"did you mean {near}?" if near else "`threadline config show` lists all settings"
     return _Wrong(f"sets nothing that is known; {hint}")

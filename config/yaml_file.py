@@ -14,8 +14,7 @@ from typing import Any
 import yaml
 
 from config.errors import Problem
-from config.layers import Layers
-from config.layers import Path as KeyPath
+from config.layers import KeyPath, Layers, dotted
 
 __all__ = ["read_yaml"]
 
@@ -39,10 +38,10 @@ def read_yaml(file: Path, layers: Layers) -> list[Problem]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        return [Problem(str(file), "", f"cannot be read ({error.strerror}); check what it is and its permissions")]
+        return [Problem(str(file), f"cannot be read ({error.strerror}); check what it is and its permissions")]
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        return [Problem(f"{file}, line {line}", "", "this is not UTF-8 text; save the file as UTF-8")]
+        return [Problem(f"{file}, line {line}", "this is not UTF-8 text; save the file as UTF-8")]
     return _Reader(file).read(text, layers)
 
 
@@ -59,15 +58,15 @@ class _Reader:
             self._loader = _Loader(text)
             root = self._loader.get_single_node()
             if root is not None and not isinstance(root, yaml.MappingNode):
-                return [self._problem(root, "", "expected a mapping of settings, such as `busy: queue`")]
+                return [self._problem(root, "expected a mapping of settings, such as `busy: queue`")]
             values = self._mapping(root, ()) if root is not None else {}
         except yaml.MarkedYAMLError as error:
             return [*self._problems, self._syntax(error)]
         except yaml.reader.ReaderError as error:
             line = text[: error.position].count("\n") + 1
-            return [Problem(f"{self._file}, line {line}", "", "this is not valid YAML: it holds a control character")]
+            return [Problem(f"{self._file}, line {line}", "this is not valid YAML: it holds a control character")]
         except RecursionError:
-            return [Problem(str(self._file), "", "is nested too deeply to be read")]
+            return [Problem(str(self._file), "is nested too deeply to be read")]
         for key, value in values.items():
             layers.put((key,), value, str(self._file))
         for path, line in self._lines.items():
@@ -80,7 +79,7 @@ class _Reader:
         values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problems.append(self._problem(key_node, ".".join(map(str, path)), "a key must be a plain word"))
+                self._problems.append(self._problem(key_node, "a key must be a plain word"))
                 continue
             here = (*path, key_node.value)
             self._lines[here] = key_node.start_mark.line + 1
@@ -89,7 +88,7 @@ class _Reader:
 
     def _value(self, node: yaml.Node, path: KeyPath) -> Any:
         if any(node is outer for outer in self._open):
-            self._problems.append(self._problem(node, ".".join(map(str, path)), "this refers to itself"))
+            self._problems.append(self._problem(node, "this refers to itself"))
             return None
         self._open.append(node)
         try:
@@ -118,16 +117,15 @@ class _Reader:
             if not isinstance(key_node, yaml.ScalarNode) or key == "<<":
                 continue
             if key in lines:
-                key_path = ".".join(map(str, (*path, key)))
-                what = f"{key_path} is given a second time; it already stands in line {lines[key]}"
-                self._problems.append(self._problem(key_node, key_path, what))
+                what = f"{dotted((*path, key))} is given a second time; it already stands in line {lines[key]}"
+                self._problems.append(self._problem(key_node, what))
             lines.setdefault(key, key_node.start_mark.line + 1)
 
-    def _problem(self, node: yaml.Node, key: str, what: str) -> Problem:
-        return Problem(f"{self._file}, line {node.start_mark.line + 1}", key, what)
+    def _problem(self, node: yaml.Node, what: str) -> Problem:
+        return Problem(f"{self._file}, line {node.start_mark.line + 1}", what)
 
     def _syntax(self, error: yaml.MarkedYAMLError) -> Problem:
         mark = error.problem_mark or error.context_mark
         where = f"{self._file}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(self._file)
         said = ", ".join(_QUOTED.sub("...", part) for part in (error.context, error.problem) if part)
-        return Problem(where, "", f"this is not valid YAML: {said}")
+        return Problem(where, f"this is not valid YAML: {said}")
