@@ -51,11 +51,12 @@ _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 #: Code and addresses may hold question marks that ask nothing; so may `name?.field` and `?key=value`.
 _QUOTED: Final = re.compile(r"```.*?```|`[^`\n]*`|\b[a-z][a-z0-9+.-]{1,20}://\S+", re.DOTALL | re.IGNORECASE)
 _MARK: Final = re.compile(r"[？؟⁇⁈]|\?(?!\.?[A-Za-z0-9_=&/%#])")
-_BREAK: Final = re.compile(r"(?<=[.!?؟…])[\"'”’»)\]]*\s+|(?<=[。！？])\s*|\s*\n\s*")
+_BREAK: Final = re.compile(r"(?<=[.!?؟…])[\"'”’»)\]]*\s+|(?<=[。！？])|\n+")
 _HEADING: Final = re.compile(r"[^\n:：]{1,120}(?::\s|：)\s*\S")
 
-_FRONT: Final = re.compile(r"^[\s\"'“”‘’«»‹›(\[{<¿¡?!,;:。，、；：！？…*_`|>=—–-]+(?=\S)")
-_BACK: Final = re.compile(r"[\s\"'“”‘’«»‹›)\]}>?!,;:.。，、；：！？…*_`|=—–-]+$")
+#: Punctuation around a word; not what belongs to it, as in `#1`, `@ana`, `./run`, `C++` and `50%`.
+_BEFORE: Final = " \t\r\n\"'“”‘’«»‹›([{<¿¡?!,;:。，、；：！？…*_`|>=—–-"
+_AFTER: Final = " \t\r\n\"'“”‘’«»‹›)]}>?!,;:.。，、；：！？…*_`|=—–-"
 _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|jusqu|lorsqu)['’](?=\w)", re.IGNORECASE)
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['’]s$", re.IGNORECASE)
 _SYMBOL: Final = re.compile("[^\\W_]|[\u2190-\u2bff\U0001f000-\U0001faff]")
@@ -104,7 +105,7 @@ def language_of(text: str) -> Language:
 def asks(text: str) -> bool:
     """Whether a message wants an answer."""
     plain = _plain(text)
-    return plain.startswith(("?", "？", "¿")) or _MARK.search(plain) is not None or _opens(plain)
+    return plain.startswith(("?", "？", "¿")) or _MARK.search(plain) is not None or _opens(plain) or _closes(plain)
 
 
 def states(text: str) -> bool:
@@ -115,7 +116,7 @@ def states(text: str) -> bool:
     if plain.startswith(("?", "？")):
         return False
     sentences = [sentence for sentence in _BREAK.split(plain) if sentence.strip()]
-    rest = sentences[1:] if _opens(plain) else sentences
+    rest = sentences[_opens(plain) : len(sentences) - _closes(plain)]
     return any(_substantial(sentence) for sentence in rest if _MARK.search(sentence) is None)
 
 
@@ -138,11 +139,11 @@ def _substantial(sentence: str) -> bool:
 
 
 def _opens(plain: str) -> bool:
-    """Whether the message opens, or in Chinese closes, with a question word and is no heading."""
-    line = _FRONT.sub("", plain.partition("\n")[0])
+    """Whether the message opens with a question word and is no heading."""
+    line = plain.partition("\n")[0].lstrip(_BEFORE)
     if _HEADING.match(line):
         return False
-    if line.startswith(CHINESE_OPENINGS) or _BACK.sub("", plain).endswith(CHINESE_ENDINGS):
+    if line.startswith(CHINESE_OPENINGS):
         return True
     first = _WORD.findall(line[:200])[:2]
     language = language_of(plain)
@@ -151,6 +152,11 @@ def _opens(plain: str) -> bool:
     if _asking(first[0], language):
         return True
     return len(first) > 1 and fold(first[0]) in LEADING and _asking(first[1], language)
+
+
+def _closes(plain: str) -> bool:
+    """Whether the message closes with a Chinese question word."""
+    return plain.rstrip(_AFTER).endswith(CHINESE_ENDINGS)
 
 
 def _asking(word: str, language: Language) -> bool:
@@ -183,7 +189,7 @@ def _reduce(text: str) -> Topic:
 
 def _bare(piece: str, language: Language) -> str:
     """Take a word out of its punctuation, elided articles and the possessive."""
-    word = _BACK.sub("", _FRONT.sub("", piece))
+    word = piece.lstrip(_BEFORE).rstrip(_AFTER)
     if language == "fr":
         return _ELISION.sub("", word)
     return _POSSESSIVE.sub("", word) if language == "en" and fold(word) not in LEXICA["en"].asking else word

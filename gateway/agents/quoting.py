@@ -35,13 +35,14 @@ _INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
 
 _ELLIPSIS: Final = "…"
 _MOST_LINES: Final = 15
+_LOOKED_AT: Final = 20_000
 #: How far before the first word that matters an excerpt begins.
 _LEAD: Final = 80
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return `text` on one line of at most `limit` characters, cut between words where that is possible."""
-    flat = _BLANK.sub(" ", _shown(text)).strip()
+    """Return `text` on one line of at most `limit` characters, cut between words if it can be."""
+    flat = _BLANK.sub(" ", _shown(text[:_LOOKED_AT])).strip()
     return flat if len(flat) <= limit else _cut(flat, limit)
 
 
