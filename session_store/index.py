@@ -1,0 +1,288 @@
+"""The search index: feeding it, keeping it true, building it anew.
+
+Contract: `messages_fts` holds every message up to the watermark, apart from those named in messages_fts_queue. `update`
+is the last thing in each write transaction and moves the watermark in the same commit as the rows it covers, so what a
+transaction stores can be found as soon as it is committed. Rows put in or changed by other tools are caught up by the
+next `update`. The index has no copy of its text: it forgets a message when it is told the old tokens, made again from the
+old text by the same segmentation; therefore an index of another SEGMENTATION is not touched but built anew (an older
+one) or left alone (a newer one, whose process looks after it).
+Failure: errors of the driver pass through; the caller repeats its transaction without the index and calls
+`mark_broken`. A broken index is neither fed nor searched until `rebuild_step` has replaced it.
+Limits: of one message the first 48 K and last 16 K characters are indexed, of tool output, tool calls and their
+arguments the first 6 K and last 2 K. Replacing a whole session row (INSERT OR REPLACE INTO sessions) is not noticed.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final, NamedTuple
+
+from session_store.content import plain_text, tool_calls_text
+from session_store.segment import BREAK, SEGMENTATION, cap, segment
+from session_store.tx import Row, Rx, Tx
+
+__all__ = [
+    "IndexState",
+    "index_state",
+    "mark_broken",
+    "pending",
+    "rebuild_step",
+    "scope_token",
+    "start_rebuild",
+    "update",
+]
+
+_LIVE: Final = "messages_fts"
+_NEXT: Final = "messages_fts_next"
+_TEXT: Final = (48 * 1024, 16 * 1024)
+_OUTPUT: Final = (6 * 1024, 2 * 1024)
+_NOBODY: Final = "nobody"
+
+#: Everything that decides what an update has to do, in one row.
+_STATE: Final = """
+SELECT (SELECT value FROM state_meta WHERE key = 'fts_watermark') AS watermark,
+       (SELECT value FROM state_meta WHERE key = 'fts_segmentation') AS segmentation,
+       (SELECT value FROM state_meta WHERE key = 'fts_health') AS health,
+       (SELECT value FROM state_meta WHERE key = 'fts_rebuild') AS rebuild,
+       (SELECT value FROM state_meta WHERE key = 'fts_schema') AS cookie,
+       EXISTS (SELECT 1 FROM messages_fts_queue) AS queued
+"""
+#: Changes with every change of the schema by anybody.
+_COOKIE: Final = "PRAGMA schema_version"
+_SET: Final = "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_UNSET: Final = "DELETE FROM state_meta WHERE key = ?"
+_MOVE: Final = "UPDATE state_meta SET value = ? WHERE key = ?"
+
+#: Whether the index table is ours, by its definition.
+_DEFINITION: Final = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'messages_fts'"
+_OURS: Final = "fts5(content,scope,content='',"
+#: An id above the watermark that the index holds: something else than `update` has written to it.
+_INTRUDER: Final = "SELECT max(id) FROM messages_fts_docsize"
+#: Search triggers of the documented older schema; they would feed the index with unsegmented text.
+_OLD_TRIGGERS: Final = """
+SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'messages'
+    AND name IN ('messages_fts_insert', 'messages_fts_delete', 'messages_fts_update',
+                 'messages_fts_trigram_insert', 'messages_fts_trigram_delete', 'messages_fts_trigram_update')
+LIMIT 6
+"""
+_DROP_TRIGGER: Final = "DROP TRIGGER IF EXISTS {name}"
+
+#: The next messages in order, with the owner of their session.
+_ROWS: Final = """
+SELECT m.id, m.role, m.content, m.tool_name, m.tool_calls, s.owner, s.room_id
+FROM messages AS m LEFT JOIN sessions AS s ON s.id = m.session_id
+WHERE m.id > ? ORDER BY m.id LIMIT ?
+"""
+_NEWEST: Final = "SELECT max(id) FROM messages"
+#: The oldest entries of the queue.
+_QUEUE: Final = """
+SELECT message_id AS id, indexed, role, content, tool_name, tool_calls, owner, room_id
+FROM messages_fts_queue ORDER BY message_id LIMIT ?
+"""
+#: How the messages of those entries read now; deleted ones are missing.
+_CURRENT: Final = """
+SELECT m.id, m.role, m.content, m.tool_name, m.tool_calls, s.owner, s.room_id
+FROM messages_fts_queue AS q JOIN messages AS m ON m.id = q.message_id LEFT JOIN sessions AS s ON s.id = m.session_id
+WHERE q.message_id <= ? ORDER BY q.message_id LIMIT ?
+"""
+_DEQUEUE: Final = "DELETE FROM messages_fts_queue WHERE message_id <= ?"
+_FORGET_QUEUE: Final = "DELETE FROM messages_fts_queue"
+_QUEUED: Final = "SELECT EXISTS (SELECT 1 FROM messages_fts_queue)"
+
+_ADD: Final = "INSERT INTO {table} (rowid, content, scope) VALUES (?, ?, ?)"
+_FORGET: Final = "INSERT INTO {table} ({table}, rowid, content, scope) VALUES ('delete', ?, ?, ?)"
+#: Merge segments seldom and late: a fifth more writes per second for at most 41 ms of one wait.
+_TUNE: Final = "INSERT INTO {table} ({table}, rank) VALUES (?, ?)"
+_TUNING: Final = (("automerge", 8), ("crisismerge", 32))
+_TUNED: Final = "SELECT count(*) FROM messages_fts_config WHERE k IN ('automerge', 'crisismerge')"
+_CREATE_NEXT: Final = """
+CREATE VIRTUAL TABLE messages_fts_next USING fts5(
+    content, scope, content='', tokenize='unicode61 remove_diacritics 2'
+)
+"""
+_DROP: Final = "DROP TABLE IF EXISTS {table}"
+_RENAME_NEXT: Final = "ALTER TABLE messages_fts_next RENAME TO messages_fts"
+
+
+class IndexState(NamedTuple):
+    """What the index can be used for. watermark: last id it covers; rebuild: how far a new one has come, or None."""
+
+    usable: bool
+    foreign: bool
+    watermark: int
+    rebuild: int | None
+    queued: bool
+    cookie: str | None
+
+
+def index_state(rx: Rx) -> IndexState:
+    """Read the state. usable: it may be searched and fed; foreign: a newer version of the program looks after it."""
+    row = rx.one(_STATE) or {}
+    segmentation = _number(row["segmentation"])
+    return IndexState(
+        usable=segmentation == SEGMENTATION and row["health"] == "ok",
+        foreign=segmentation > SEGMENTATION,
+        watermark=_number(row["watermark"]),
+        rebuild=None if row["rebuild"] is None else _number(row["rebuild"]),
+        queued=bool(row["queued"]),
+        cookie=row["cookie"],
+    )
+
+
+def update(tx: Tx, limit: int = 512) -> None:
+    """Bring the index up to date with the transaction: changed messages first, then new ones, at most `limit` of each.
+
+    New messages wait while more changed ones are queued than fit.
+    """
+    state = index_state(tx)
+    if state.foreign:
+        return
+    if state.cookie != str(tx.value(_COOKIE)):
+        _look_at_schema(tx, state)
+        state = index_state(tx)
+    if not state.usable and state.rebuild is None:
+        return
+    if state.queued and not _drain(tx, state, limit):
+        return
+    if state.usable:
+        watermark = _append(tx, _LIVE, state.watermark, limit)
+        if watermark != state.watermark:
+            tx.run(_MOVE, (str(watermark), "fts_watermark"))
+
+
+def pending(rx: Rx) -> bool:
+    """Whether `rebuild_step` has something to do: messages that are not indexed as they stand, or a new index to build."""
+    state = index_state(rx)
+    if state.foreign:
+        return False
+    return not state.usable or state.queued or state.rebuild is not None or (rx.value(_NEWEST) or 0) > state.watermark
+
+
+def mark_broken(tx: Tx, reason: str) -> None:
+    """Take the index out of use until it is rebuilt. Touches nothing that may be damaged."""
+    tx.run(_SET, ("fts_health", f"broken: {reason}"))
+    tx.run(_SET, ("fts_watermark", "0"))
+    tx.run(_UNSET, ("fts_rebuild",))
+    tx.run(_FORGET_QUEUE)
+
+
+def start_rebuild(tx: Tx) -> None:
+    """Begin a new index beside the one in use, or begin again; `rebuild_step` does the work."""
+    tx.run(_DROP.format(table=_NEXT))
+    tx.run(_CREATE_NEXT)
+    for option, value in _TUNING:
+        tx.run(_TUNE.format(table=_NEXT), (option, value))
+    tx.run(_SET, ("fts_rebuild", "0"))
+
+
+def rebuild_step(tx: Tx, limit: int = 256) -> bool:
+    """One step of whatever the index needs: catching up, or the next `limit` messages of a new index, or its swap.
+
+    True: there is more to do. Can be interrupted after any step and goes on where it was, in any process.
+    """
+    update(tx, limit)
+    state = index_state(tx)
+    if state.foreign:
+        return False
+    if state.rebuild is None:
+        if state.usable:
+            return state.queued or (tx.value(_NEWEST) or 0) > state.watermark
+        start_rebuild(tx)
+        return True
+    if state.queued:
+        return True
+    done = _append(tx, _NEXT, state.rebuild, limit)
+    tx.run(_MOVE, (str(done), "fts_rebuild"))
+    if done < (tx.value(_NEWEST) or 0):
+        return True
+    _swap(tx, done)
+    return False
+
+
+def scope_token(person_or_room: str) -> str:
+    """The token that stands for an owner or a room in the scope column: one word for the tokenizer, whatever the id."""
+    if person_or_room.isascii() and person_or_room.isalnum():
+        return person_or_room
+    return f"x{person_or_room.encode().hex()}"
+
+
+@functools.lru_cache(1024)
+def _scope(owner: str | None, room: str | None) -> str:
+    return " ".join(scope_token(one) for one in (owner, room) if one) or _NOBODY
+
+
+def _document(row: Row) -> tuple[int, str, str]:
+    """What the index holds of a message: id, segmented text, scope."""
+    return row["id"], _text(row), _scope(row["owner"], row["room_id"])
+
+
+def _text(row: Row) -> str:
+    content, name, calls = row["content"], row["tool_name"], row["tool_calls"]
+    head, tail = _OUTPUT if row["role"] == "tool" else _TEXT
+    text = segment(cap(plain_text(_as_text(content)), head, tail)) if content else ""
+    if calls:
+        text = f"{text} {BREAK} {segment(cap(tool_calls_text(_as_text(calls)), *_OUTPUT))}"
+    if name:
+        text = f"{text} {BREAK} {segment(cap(_as_text(name), *_OUTPUT))}"
+    return text
+
+
+def _number(value: str | None) -> int:
+    return int(value) if value is not None and value.isascii() and value.isdigit() else 0
+
+
+def _as_text(value: Any) -> str:
+    """Another tool may have stored a blob."""
+    return value if isinstance(value, str) else bytes(value).decode("utf-8", "replace")
+
+
+def _append(tx: Tx, table: str, after: int, limit: int) -> int:
+    rows = tx.all(_ROWS, (after, limit))
+    if not rows:
+        return after
+    tx.run_many(_ADD.format(table=table), map(_document, rows))
+    last: int = rows[-1]["id"]
+    return last
+
+
+def _drain(tx: Tx, state: IndexState, limit: int) -> bool:
+    """Tell the indexes of the oldest `limit` queued changes. True: the queue is empty."""
+    old = tx.all(_QUEUE, (limit,))
+    last = old[-1]["id"]
+    new = tx.all(_CURRENT, (last, limit))
+    for table, covered in ((_LIVE, state.watermark if state.usable else 0), (_NEXT, state.rebuild or 0)):
+        forget = [_document(row) for row in old if row["indexed"] and row["id"] <= covered]
+        if forget:
+            tx.run_many(_FORGET.format(table=table), forget)
+        add = [_document(row) for row in new if row["id"] <= covered]
+        if add:
+            tx.run_many(_ADD.format(table=table), add)
+    tx.run(_DEQUEUE, (last,))
+    return len(old) < limit or not tx.value(_QUEUED)
+
+
+def _look_at_schema(tx: Tx, state: IndexState) -> None:
+    """After any change of the schema: is the index still ours, alone, and tuned?"""
+    intruders = [row["name"] for row in tx.all(_OLD_TRIGGERS)]
+    for name in intruders:
+        tx.run(_DROP_TRIGGER.format(name=name))
+    if state.usable:
+        definition = "".join(str(tx.value(_DEFINITION)).split())
+        if _OURS not in definition:
+            mark_broken(tx, "the table is not the one that this program makes")
+        elif intruders or (tx.value(_INTRUDER) or 0) > state.watermark:
+            mark_broken(tx, "another tool has written to it")
+        elif not tx.value(_TUNED):
+            for option, value in _TUNING:
+                tx.run(_TUNE.format(table=_LIVE), (option, value))
+    tx.run(_SET, ("fts_schema", str(tx.value(_COOKIE))))
+
+
+def _swap(tx: Tx, watermark: int) -> None:
+    tx.run(_DROP.format(table=_LIVE))
+    tx.run(_RENAME_NEXT)
+    tx.run(_UNSET, ("fts_rebuild",))
+    tx.run(_SET, ("fts_watermark", str(watermark)))
+    tx.run(_SET, ("fts_segmentation", str(SEGMENTATION)))
+    tx.run(_SET, ("fts_health", "ok"))
+    tx.run(_SET, ("fts_schema", str(tx.value(_COOKIE))))

@@ -1,0 +1,342 @@
+"""Searching messages.
+
+Contract: hits come newest first. Who may see a session is part of the index query (the scope column) and is judged again
+on the session's row; rewound messages are hidden; `limit` and `offset` are exact. What the index holds is asked of the
+index, exact spelling is checked on the text; messages that the index does not hold yet, or holds in an older form, are
+read instead, so that a search is right at any moment. Two things are found by scanning the newest messages, and such hits
+say `approximate`: terms that no index can hold (emoji, punctuation), and, when the index has no answer at all, the terms
+as parts of words. While the index is broken everything is found by scanning. A failure is an error, never an empty list.
+Failure: `QueryError` for the query, `InvalidArgument` for limit and offset, `StoreBusy` when it takes too long.
+Limits: a scan and a check of spelling look at the newest 20,000 visible messages, a scan for at most 2 s; of messages
+that the index does not hold yet, at the newest 5,000. A whole search takes at most 8 s.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from session_store.content import plain_text, readable, tool_calls_text
+from session_store.errors import IndexDamaged, InvalidArgument, StoreDamaged
+from session_store.index import IndexState, index_state, mark_broken, scope_token
+from session_store.models import Visibility
+from session_store.query import Clause, Haystack, Query, parse
+from session_store.rows import SearchContext, SearchHit
+from session_store.snippet import snippet
+from session_store.tx import Param, Row, Rx, Tx
+from session_store.visible import only_visible, visible_params
+
+__all__ = ["Search"]
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+
+LIMIT_MOST: Final = 1000
+SEARCH_TIME: Final = 8.0
+SCAN_TIME: Final = 2.0
+SCAN_MOST: Final = 20_000
+UNINDEXED_MOST: Final = 5_000
+_PAGE: Final = 200
+_CONTEXT: Final = 200
+_HIGHEST: Final = 2**63 - 1
+
+#: Parameters 1 to 8 of every query that finds messages: who sees (1, 2), and the filters.
+_FILTERS: Final = """
+    AND /*visible*/
+    AND m.rewound = 0
+    AND (?3 IS NULL OR s.source IN (SELECT value FROM json_each(?3)))
+    AND (?4 IS NULL OR s.source NOT IN (SELECT value FROM json_each(?4)))
+    AND (?5 IS NULL OR m.role IN (SELECT value FROM json_each(?5)))
+    AND (?6 IS NULL OR m.timestamp >= ?6)
+    AND (?7 IS NULL OR m.timestamp < ?7)
+    AND (?8 IS NULL OR COALESCE(s.root_id, s.id) NOT IN (SELECT value FROM json_each(?8)))
+"""
+#: What the index finds, newest first below an id (10), without what is queued to be indexed again.
+_FOUND: Final = f"""
+SELECT m.id, m.content, m.tool_name, m.tool_calls
+FROM messages_fts CROSS JOIN messages AS m ON m.id = messages_fts.rowid JOIN sessions AS s ON s.id = m.session_id
+WHERE messages_fts MATCH ?9 AND messages_fts.rowid < ?10
+    AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = m.id)
+    {_FILTERS}
+ORDER BY messages_fts.rowid DESC LIMIT ?11
+"""
+#: The same without texts.
+_FOUND_IDS: Final = _FOUND.replace("m.id, m.content, m.tool_name, m.tool_calls", "m.id")
+#: Messages that the index does not hold as they stand, newest first below an id (10). 9: the watermark.
+_UNINDEXED: Final = f"""
+SELECT m.id, m.content, m.tool_name, m.tool_calls
+FROM messages AS m JOIN sessions AS s ON s.id = m.session_id
+WHERE m.id < ?10 AND (m.id > ?9 OR m.id IN (SELECT message_id FROM messages_fts_queue))
+    {_FILTERS}
+ORDER BY m.id DESC LIMIT ?11
+"""
+#: Visible messages, newest first between two ids (9: from, 10: below).
+_SCANNED: Final = f"""
+SELECT m.id, m.content, m.tool_name, m.tool_calls
+FROM messages AS m JOIN sessions AS s ON s.id = m.session_id
+WHERE m.id < ?10 AND m.id >= ?9
+    {_FILTERS}
+ORDER BY m.id DESC LIMIT ?11
+"""
+_NEWEST: Final = "SELECT max(id) FROM messages"
+#: A found message with what is told of its session.
+_HIT: Final = """
+SELECT m.id, m.session_id, m.role, m.timestamp, m.tool_name, m.content, m.tool_calls,
+       s.source, s.model, s.started_at AS session_started, s.title
+FROM messages AS m JOIN sessions AS s ON s.id = m.session_id WHERE m.id = ?
+"""
+#: The neighbours of a message in its session.
+_BEFORE: Final = """
+SELECT role, content, tool_calls FROM messages
+WHERE session_id = ? AND id < ? AND rewound = 0 ORDER BY id DESC LIMIT 1
+"""
+_AFTER: Final = """
+SELECT role, content, tool_calls FROM messages
+WHERE session_id = ? AND id > ? AND rewound = 0 ORDER BY id LIMIT 1
+"""
+
+#: A message id, and whether it was found without scanning. Sorts by id, the better way first when reversed.
+_Found: TypeAlias = tuple[int, bool]
+
+
+class SearchEngine(Protocol):
+    """What a search needs of the store: to read, and to report a damaged index."""
+
+    async def write(self, op: Callable[[Tx], T], *, size: int = 0) -> T:
+        """Commit one operation."""
+
+    async def read(self, query: Callable[[Rx], T], *, timeout: float | None = None) -> T:
+        """Run one query."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A search with everything decided."""
+
+    query: Query
+    params: tuple[Param, ...]
+    visible_to: Visibility | None
+    limit: int
+    offset: int
+
+    def sql(self, template: str) -> str:
+        return only_visible(template, self.visible_to)
+
+    def match(self, clauses: Iterable[Clause]) -> str:
+        """The index query: the clauses, and whose messages they may be in."""
+        content = f"content : ({' OR '.join(clause.match or '' for clause in clauses)})"
+        if self.visible_to is None:
+            return content
+        owners = " OR ".join(f'"{scope_token(owner)}"' for owner in sorted(self.visible_to.owners))
+        room = self.visible_to.within_room
+        inside = "" if room is None else f' AND scope : ("{scope_token(room)}")'
+        return f"{content} AND scope : ({owners}){inside}"
+
+
+class Search:
+    """The search of the store."""
+
+    def __init__(self, engine: SearchEngine) -> None:
+        self._engine = engine
+
+    async def search_messages(
+        self,
+        query: str | Query,
+        source_filter: Collection[str] | None = None,
+        exclude_sources: Collection[str] | None = None,
+        role_filter: Collection[str] | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        *,
+        visible_to: Visibility | None = None,
+        exclude_roots: Collection[str] = (),
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[SearchHit]:
+        """Find messages, newest first.
+
+        query: see query.py; a parsed query, perhaps relaxed, is taken as it is.
+        source_filter, role_filter: only these; exclude_sources, exclude_roots: not these (roots are conversations).
+        since, until: Unix seconds, the end not included. visible_to: None for the library caller, who sees everything.
+
+        Raises:
+            QueryError: there is nothing to search for.
+            InvalidArgument: limit is not within 0 to 1,000, or offset is negative.
+        """
+        if not 0 <= limit <= LIMIT_MOST or offset < 0:
+            raise InvalidArgument(f"A search gives 0 to {LIMIT_MOST:,} hits (limit) from an offset of 0 or more.")
+        request = _Request(
+            parse(query) if isinstance(query, str) else query,
+            (
+                *visible_params(visible_to),
+                _listed(source_filter),
+                _listed(exclude_sources),
+                _listed(role_filter),
+                since,
+                until,
+                _listed(exclude_roots or None),
+            ),
+            visible_to,
+            limit,
+            offset,
+        )
+        if limit == 0 or (visible_to is not None and not visible_to.owners):
+            return []
+        try:
+            return await self._engine.read(lambda rx: _search(rx, request), timeout=SEARCH_TIME)
+        except (IndexDamaged, StoreDamaged) as error:
+            # Which of both it is shows when the messages are read without the index.
+            hits = await self._engine.read(lambda rx: _scan_only(rx, request), timeout=SEARCH_TIME)
+            reason = f"a search found it damaged ({error.__cause__ or error})"
+            _LOG.warning("The search index is marked broken: %s", reason)
+            await self._engine.write(lambda tx: mark_broken(tx, reason))
+            return hits
+
+
+def _listed(values: Collection[str] | None) -> str | None:
+    return None if values is None else json.dumps(sorted(values))
+
+
+def _search(rx: Rx, request: _Request) -> list[SearchHit]:
+    state = index_state(rx)
+    if not state.usable:
+        return _scan_only(rx, request)
+    found = _newest_first(_streams(rx, request, state))
+    first = next(found, None)
+    if first is None:
+        return _scan_only(rx, request)
+    page = islice(_chain(first, found), request.offset, request.offset + request.limit)
+    return [_hit(rx, request, message_id, approximate=not exact) for message_id, exact in page]
+
+
+def _scan_only(rx: Rx, request: _Request) -> list[SearchHit]:
+    found = _scan(rx, request, lambda text: any(clause.stands_in(text) for clause in request.query.clauses))
+    page = islice(found, request.offset, request.offset + request.limit)
+    return [_hit(rx, request, message_id, approximate=True) for message_id, _ in page]
+
+
+def _chain(first: _Found, rest: Iterator[_Found]) -> Iterator[_Found]:
+    yield first
+    yield from rest
+
+
+def _streams(rx: Rx, request: _Request, state: IndexState) -> Iterator[Iterator[_Found]]:
+    """All ways to find something, each newest first."""
+    clauses = request.query.clauses
+    exact = [clause for clause in clauses if clause.match and clause.exact]
+    if exact:
+        yield _indexed(rx, request, exact)
+    for clause in clauses:
+        if clause.match and not clause.exact:
+            yield _checked(rx, request, clause)
+    unheld = [clause for clause in clauses if not clause.match]
+    if unheld:
+        yield _scan(rx, request, lambda text: any(clause.holds(text) for clause in unheld))
+    if state.queued or (rx.value(_NEWEST) or 0) > state.watermark:
+        yield _unindexed(rx, request, state.watermark)
+
+
+def _newest_first(streams: Iterable[Iterator[_Found]]) -> Iterator[_Found]:
+    last = _HIGHEST
+    for found in heapq.merge(*streams, reverse=True):
+        if found[0] != last:
+            last = found[0]
+            yield found
+
+
+def _indexed(rx: Rx, request: _Request, clauses: list[Clause]) -> Iterator[_Found]:
+    match = request.match(clauses)
+    page = request.offset + request.limit
+    below = _HIGHEST
+    while True:
+        rows = rx.all(request.sql(_FOUND_IDS), (*request.params, match, below, page))
+        for row in rows:
+            below = row["id"]
+            yield below, True
+        if len(rows) < page:
+            return
+
+
+def _checked(rx: Rx, request: _Request, clause: Clause) -> Iterator[_Found]:
+    """What the index finds and the text confirms."""
+    match = request.match([clause])
+    below, seen = _HIGHEST, 0
+    while seen < SCAN_MOST:
+        rows = rx.all(request.sql(_FOUND), (*request.params, match, below, _PAGE))
+        for row in rows:
+            below = row["id"]
+            if _confirms(clause, _haystack(row)):
+                yield below, True
+        seen += len(rows)
+        if len(rows) < _PAGE:
+            return
+
+
+def _confirms(clause: Clause, text: Haystack) -> bool:
+    return all(term.stands_in(text) for term in clause.wanted if term.spelled) and not any(
+        term.holds(text) for term in clause.unwanted
+    )
+
+
+def _unindexed(rx: Rx, request: _Request, watermark: int) -> Iterator[_Found]:
+    below, seen = _HIGHEST, 0
+    while seen < UNINDEXED_MOST:
+        rows = rx.all(request.sql(_UNINDEXED), (*request.params, watermark, below, _PAGE))
+        for row in rows:
+            below = row["id"]
+            text = _haystack(row)
+            if any(clause.holds(text) for clause in request.query.clauses if clause.match):
+                yield below, True
+        seen += len(rows)
+        if len(rows) < _PAGE:
+            return
+
+
+def _scan(rx: Rx, request: _Request, fits: Callable[[Haystack], bool]) -> Iterator[_Found]:
+    """The newest visible messages whose text fits, within the bounds of a scan."""
+    until = time.monotonic() + SCAN_TIME
+    below = (rx.value(_NEWEST) or 0) + 1
+    seen = 0
+    while below > 0 and seen < SCAN_MOST and time.monotonic() < until:
+        # Bounded by ids, not by rows, so that no step takes long when few messages are visible.
+        first = below - _PAGE
+        for row in rx.all(request.sql(_SCANNED), (*request.params, first, below, _PAGE)):
+            seen += 1
+            if fits(_haystack(row)):
+                yield row["id"], False
+        below = first
+
+
+def _haystack(row: Row) -> Haystack:
+    return Haystack(readable(row["content"], row["tool_name"], row["tool_calls"]))
+
+
+def _hit(rx: Rx, request: _Request, message_id: int, *, approximate: bool) -> SearchHit:
+    row = rx.one(_HIT, (message_id,)) or {}
+    text = readable(row["content"], row["tool_name"], row["tool_calls"])
+    place = (row["session_id"], message_id)
+    return SearchHit(
+        id=message_id,
+        session_id=row["session_id"],
+        role=row["role"],
+        timestamp=row["timestamp"],
+        snippet=snippet(text, request.query.wanted),
+        tool_name=row["tool_name"],
+        context=[_neighbour(near) for near in (*rx.all(_BEFORE, place), *rx.all(_AFTER, place))],
+        source=row["source"],
+        model=row["model"],
+        session_started=row["session_started"],
+        title=row["title"],
+        approximate=approximate,
+    )
+
+
+def _neighbour(row: Row) -> SearchContext:
+    text = plain_text(row["content"]) or tool_calls_text(row["tool_calls"])
+    return SearchContext(role=row["role"], content=text[:_CONTEXT])
