@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from session_store import control, inbox, leases, processes
 from session_store.claim import TURN, Judge, claim, running_turn
 from session_store.errors import FenceLost, InvalidArgument
+from session_store.lineage import live_tip
 from session_store.messages import decode_message, insert_message
 from session_store.models import Claim, ClaimRequest, Fence, NewMessage, NewOutbox
 from session_store.outbox import Account, Origin, add_rows
@@ -67,11 +68,12 @@ def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> in
     if (turn["state"], turn["holder"], turn["fence"]) == (ending.state, fence.holder, fence.number):
         return cast("int | None", turn["final_message_id"])
     leases.check(tx, fence)
+    session_id = live_tip(tx, turn["session_id"])
     message_id: int | None = None
     if ending.final is not None:
         named = replace(ending.final, op_id=ending.final.op_id or f"{fence.turn_id}.final")
-        message_id = insert_message(tx, turn["session_id"], named, turn_id=fence.turn_id)
-    add_rows(tx, outbox, Origin(turn["session_id"], message_id, fence.turn_id, inbox.origin_of(tx, fence.turn_id)))
+        message_id = insert_message(tx, session_id, named, turn_id=fence.turn_id)
+    add_rows(tx, outbox, Origin(session_id, message_id, fence.turn_id, inbox.origin_of(tx, fence.turn_id)))
     tx.run(END, (ending.state, ending.reason, message_id, tx.now, fence.turn_id))
     inbox.mark_done(tx, fence.turn_id)
     control.close_for_turn(tx, fence.turn_id)
