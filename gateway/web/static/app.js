@@ -60,8 +60,9 @@ function go(session, { replace = false } = {}) {
 }
 
 async function open(session, message) {
-  const opening = (state.opened += 1);
   const other = session !== state.session || session === null;
+  if (other) state.opened += 1;
+  const opening = state.opened;
   if (other) {
     state.session = session;
     state.head = null;
@@ -95,8 +96,8 @@ async function load(session, opening) {
       connection("open");
       state.head = page.session;
       for (const row of page.messages) settled(row.client_id);
-      thread.load(page.messages, [], page.session.source);
-      for (const notice of page.notices) hearNotice(notice);
+      thread.load(page.messages, page.notices, page.session.source);
+      page.notices.forEach(answered);
       byId("earlier").hidden = !page.more;
       dropStale();
       showHead();
@@ -155,7 +156,8 @@ function heard(kind, data) {
   } else if (kind === "live") thread.setLive(data);
   else if (kind === "turn") setRunning(data.running);
   else if (kind === "notice") {
-    hearNotice(data);
+    thread.notice(data);
+    answered(data);
     showWaiting();
   } else if (kind === "sessions") sidebar.refresh();
   else if (kind === "trouble") banner(data.error);
@@ -165,10 +167,10 @@ function heard(kind, data) {
   }
 }
 
-function hearNotice(notice) {
+/** A command that was typed here has its answer; after `/new` the page goes where it leads. */
+function answered(notice) {
   const typedHere = notice.reply_to !== null && pending.get(notice.reply_to) !== null;
   settled(notice.reply_to);
-  thread.notice(notice);
   if (typedHere && notice.goto && notice.goto !== state.session) {
     toast(setHTML(el("div"), notice.html).textContent.trim());
     go(notice.goto);
@@ -200,6 +202,7 @@ function connection(now, sentence) {
     lostSince = null;
     banner(null);
     if (!state.online) sender.retry();
+    if (composer.commands.length === 0) learnCommands();
   } else if (lostSince === null) {
     lostSince = setTimeout(() => {
       banner(sentence ?? "Connection lost. What you write is kept here and sent when the gateway is back.", true);
@@ -403,7 +406,7 @@ function tryNow() {
   sender.retry();
 }
 
-async function start() {
+function start() {
   wire();
   if (new URLSearchParams(location.search).has("token")) {
     history.replaceState(null, "", "/");
@@ -417,14 +420,15 @@ async function start() {
   state.session = undefined;
   open(first, message);
   sender.pump();
+  if (matchMedia("(min-width: 820px)").matches) composer.focus();
+}
+
+async function learnCommands() {
   try {
     composer.commands = (await ask("/api/commands")).commands;
   } catch (error) {
     failed(error);
-    return;
   }
-  if (document.body.dataset.state === "loading") document.body.dataset.state = "ready";
-  if (matchMedia("(min-width: 820px)").matches) composer.focus();
 }
 
 start();

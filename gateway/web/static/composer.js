@@ -87,7 +87,7 @@ export class Composer {
       ...commands.map((command, index) =>
         el(
           "li",
-          { role: "option", id: `hint-${index}`, onmousedown: (event) => this.pick(event, index) },
+          { role: "option", id: `hint-${index}`, onmousedown: (event) => this.pick(event, index), onmousemove: () => this.mark(index) },
           el("code", {}, command.usage),
           el("span", {}, command.summary),
         ),
@@ -96,7 +96,8 @@ export class Composer {
     this.mark();
   }
 
-  mark() {
+  mark(at = this.at) {
+    this.at = at;
     [...this.hints.children].forEach((option, index) => {
       option.setAttribute("aria-selected", String(index === this.at));
       if (index === this.at) option.scrollIntoView({ block: "nearest" });

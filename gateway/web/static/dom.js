@@ -32,7 +32,7 @@ export function icon(name) {
 
 export const byId = (id) => document.getElementById(id);
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 const dayName = new Intl.DateTimeFormat("en", { weekday: "long", day: "numeric", month: "long" });
 const dayNameYear = new Intl.DateTimeFormat("en", { weekday: "long", day: "numeric", month: "long", year: "numeric" });

@@ -27,14 +27,13 @@ async function sentenceOf(response) {
   }
 }
 
-export async function ask(path, { method = "GET", body, signal } = {}) {
+export async function ask(path, { method = "GET", body } = {}) {
   let response;
   try {
     const headers = body === undefined ? OURS : { ...OURS, "Content-Type": "application/json" };
     const text = body === undefined ? undefined : JSON.stringify(body);
-    response = await fetch(path, { method, headers, body: text, signal, cache: "no-store" });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
+    response = await fetch(path, { method, headers, body: text, cache: "no-store" });
+  } catch {
     throw new Refused(0, "The gateway does not answer.");
   }
   if (!response.ok) throw new Refused(response.status, await sentenceOf(response));

@@ -177,6 +177,7 @@ export class Thread {
     this.online = true;
     this.source = source;
     this.follow = true;
+    this.jump.hidden = true;
     this.render();
   }
 
@@ -232,11 +233,13 @@ export class Thread {
   }
 
   notice(notice) {
-    if (this.notices.some((known) => known.number === notice.number)) return;
-    this.notices = this.notices.filter((known) => !notice.reply_to || known.reply_to !== notice.reply_to);
-    this.notices.push(notice);
+    if (this.notices.some((known) => known.number === notice.number)) return undefined;
+    const others = this.notices.filter((known) => !notice.reply_to || known.reply_to !== notice.reply_to);
+    const replaces = others.length < this.notices.length;
+    this.notices = [...others, notice];
+    if (replaces) return this.render();
     this.builder.add(notice);
-    this.renderTail();
+    return this.renderTail();
   }
 
   setTurn(running) {
