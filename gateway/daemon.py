@@ -26,12 +26,15 @@ from gateway.inbox import InboundEdge
 from gateway.lanes import Lanes
 from gateway.platforms import make_adapters, served_accounts
 from gateway.recovery import Recovery
-from gateway.web.server import WebServer
+from gateway.web.app import create_app
+from gateway.web.server import serve
 from gateway.webdesk import WebDesk
 from gateway.workshop import Workshop
 from session_store import SessionDB
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+
     from adapters.base import Adapter, Place
     from config import Home, Settings
 
@@ -71,9 +74,8 @@ class Daemon:
         lanes = Lanes(db, self._accounts, heart.token, workshop.desk.handle)
         recovery = Recovery(db, workshop.desk, self._accounts)
         delivery = Delivery(db, self._adapters, heart.token, unknown=self._settings.delivery.unknown)
-        web = WebServer(WebDesk(workshop, self._health), self._settings.web, self._home.web_token)
         async with anyio.create_task_group() as tasks:
-            await tasks.start(web.serve)
+            address = await tasks.start(self._serve_web, WebDesk(workshop, self._health))
             tasks.start_soon(heart.beat)
             tasks.start_soon(heart.obey, workshop.runner)
             tasks.start_soon(recovery.run)
@@ -82,14 +84,24 @@ class Daemon:
                 serving.start_soon(delivery.run)
                 starting = anyio.CancelScope()
                 tasks.start_soon(self._start_adapters, edge, starting)
-                tasks.start_soon(self._report, heart, web.address)
-                announce(web.address_with_token)
+                tasks.start_soon(self._report, heart, address)
+                announce(f"{address}/?token={self._web_token()}")
                 await _until_told()
                 _log.info("draining")
                 starting.cancel()
                 await self._drain(workshop, lanes, delivery)
-            await web.stop()
             tasks.cancel_scope.cancel()
+
+    async def _serve_web(self, desk: WebDesk, *, task_status: TaskStatus[str]) -> None:
+        """Serve the page until cancelled; tells the address once it answers."""
+        web = self._settings.web
+        app = create_app(desk, token=self._web_token(), host=web.host, port=web.port)
+        shown = "127.0.0.1" if web.host in {"0.0.0.0", "::"} else web.host  # noqa: S104 - compared, not bound
+        await serve(app, web.host, web.port, on_listening=lambda: task_status.started(f"http://{shown}:{web.port}"))
+
+    def _web_token(self) -> str:
+        token = self._settings.web.token
+        return token.get_secret_value() if token is not None else self._home.web_token()
 
     def _accounts(self) -> Sequence[tuple[str, str]]:
         return [("web", "main"), *self._adapters]

@@ -72,7 +72,7 @@ class Lanes:
     async def _dispatch(self, tasks: TaskGroup) -> None:
         free = MAX_LANES - len(self._active)
         if free > 0:
-            rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=self._active)
+            rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=list(self._active))
             for row in rows:
                 if not self._closing:
                     self._active.add(row["lane"])

@@ -24,13 +24,14 @@ from session_store.people import People
 from session_store.places import Places
 from session_store.processes import Processes
 from session_store.routes import Routes
+from session_store.search import Search
 from session_store.sessions import Sessions
 from session_store.turns import Turns
 
 __all__ = ["SessionDB"]
 
 
-class SessionDB(Sessions, Messages, Effects):
+class SessionDB(Sessions, Messages, Search, Effects):
     """The durable session store of one home.
 
     db_path: the database file; None means `$THREADLINE_HOME/state.db`, else `~/.threadline/state.db`.

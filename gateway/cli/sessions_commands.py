@@ -32,6 +32,9 @@ __all__ = ["app"]
 
 app = typer.Typer(help="List, read, search, name, export and clear sessions.", no_args_is_help=True)
 
+#: Without --role, results of tools are left out: they repeat what was said elsewhere.
+SAID = ["user", "assistant"]
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[str | None, typer.Option(help="Only sessions born there: cli, web, telegram, discord, slack.")]
 SessionId = Annotated[str, typer.Argument(help="Id of the session, or a unique beginning of it.")]
@@ -141,6 +144,9 @@ def search(
     query: Annotated[list[str], typer.Argument(help='Words; AND, OR, NOT, "a phrase" and prefix* are understood.')],
     *,
     source: Source = None,
+    role: Annotated[
+        list[str] | None, typer.Option(help="Only what these said: user, assistant, tool. May be repeated.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="At most so many.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -149,7 +155,9 @@ def search(
     async def work() -> list[dict[str, Any]]:
         async with _store() as (db, visible_to):
             sources = [source] if source is not None else None
-            hits = await db.search_messages(" ".join(query), sources, limit=limit, visible_to=visible_to)
+            hits = await db.search_messages(
+                " ".join(query), sources, role_filter=role or SAID, limit=limit, visible_to=visible_to
+            )
             return [dict(hit) for hit in hits]
 
     hits = async_run(work())

@@ -26,7 +26,7 @@ async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
             f"A turn is running since {age(running['started_at'], context.now)}." if running else "No turn is running.",
         ]
         if waiting:
-            lines.append(f"{plural(len(waiting), 'part')} of answers on the way.")
+            lines.append(f"{plural(waiting, 'part')} of answers on the way.")
     gateways = [
         row for row in await context.db.processes.list() if row["role"] == "gateway" and row["alive"] is not False
     ]
