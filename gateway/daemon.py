@@ -13,6 +13,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -97,7 +98,11 @@ class Daemon:
         web = self._settings.web
         app = create_app(desk, token=self._web_token(), host=web.host, port=web.port)
         shown = "127.0.0.1" if web.host in {"0.0.0.0", "::"} else web.host  # noqa: S104 - compared, not bound
-        await serve(app, web.host, web.port, on_listening=lambda: task_status.started(f"http://{shown}:{web.port}"))
+        listening = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(serve, app, web.host, web.port, on_listening=listening.set))
+            await listening.wait()
+            task_status.started(f"http://{shown}:{web.port}")
 
     def _web_token(self) -> str:
         token = self._settings.web.token
