@@ -76,7 +76,11 @@ def read_env_file(file: Path, layers: Layers) -> list[Problem]:
     variables: dict[str, _Variable] = {}
     for binding in parse_stream(io.StringIO(text)):
         where = f"{file}, line {binding.original.line}"
-        if binding.error or (binding.key and binding.value is None):
+        if binding.key == HOME_VARIABLE:
+            problems.append(
+                Problem(where, f"{HOME_VARIABLE} has no effect in the home itself; set it in the environment")
+            )
+        elif binding.error or (binding.key and binding.value is None):
             problems.append(Problem(where, "this cannot be read; expected NAME=value"))
         elif binding.key and binding.value is not None:
             variables[binding.key] = _Variable(binding.key, binding.value, f"{where}, {binding.key}")

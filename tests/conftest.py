@@ -7,18 +7,24 @@ drop the locks of the first one. `elsewhere` asks in a process of its own instea
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import hypothesis
 import pytest
 from blockbuster import blockbuster_ctx
 
 from session_store import SessionDB
 
 Elsewhere: TypeAlias = Callable[..., list[dict[str, Any]]]
+
+# How long an example takes says nothing on a busy machine; in CI the examples are the same each time.
+hypothesis.settings.register_profile("threadline", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("threadline")
 
 OUR_PACKAGES = ["adapters", "config", "gateway", "session_store"]
 ASK = """

@@ -239,3 +239,13 @@ def test_every_setting_can_be_set_by_its_variable(tmp_path: Path) -> None:
         settings = loaded(tmp_path, environ)
 
         assert (settings == Settings()) == (key.dotted in by_default or key.path[-1] == "name"), key.dotted
+
+
+def test_a_home_named_in_the_home_is_told(tmp_path: Path) -> None:
+    """It cannot move itself."""
+    found = problem(tmp_path, {}, env_file="THREADLINE_HOME=/elsewhere\n")
+
+    assert (
+        found
+        == f"{tmp_path / '.env'}, line 1: THREADLINE_HOME has no effect in the home itself; set it in the environment"
+    )
