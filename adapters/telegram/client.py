@@ -205,8 +205,6 @@ class TelegramAdapter:
         except Exception as error:
             if isinstance(error.__cause__, httpx.UnsupportedProtocol | httpx.InvalidURL):
                 raise StartError(f"{self._base_url!r} is no address of a Telegram server: check base_url.") from error
-            if not isinstance(error, TelegramError | TimeoutError):
-                _log.exception("telegram_start_broken", account=self._account)
             self._report(AdapterState.RETRYING, connection.without_token(problem_of(error)))
             return None
         self._report(AdapterState.CONNECTED, None)

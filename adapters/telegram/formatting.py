@@ -60,8 +60,8 @@ def _format(source: str) -> tuple[str, list[dict[str, Any]]]:
     """Return shown text and entities, or the source itself when formatting fails or would lose words."""
     try:
         text, entities = _convert(source)
-    except Exception:  # noqa: BLE001  (whatever the formatter stumbles over, the answer must go out)
-        _log.warning("formatting_failed", length=len(source), exc_info=True)
+    except Exception as error:  # noqa: BLE001  (whatever the formatter stumbles over, the answer must go out)
+        _log.warning("telegram_formatting_failed", length=len(source), error=repr(error))
         return source, []
     if not text.strip() or _loses_words(source, text, entities):
         return source, []

@@ -55,6 +55,8 @@ def problem_of(error: BaseException) -> str:
         return "Telegram refuses the bot's token: check platforms.telegram.token, or get a new one from BotFather."
     if isinstance(error, RetryAfter):
         return "Telegram asks this bot to slow down; receiving goes on by itself."
+    if not isinstance(error, TelegramError | TimeoutError):
+        return f"Receiving from Telegram fails in an unforeseen way ({error!r}); this is tried again until it works."
     return f"Telegram cannot be reached ({str(error) or type(error).__name__}); this is tried again until it works."
 
 
@@ -74,8 +76,10 @@ class Poller:
         failures = 0
         seconds = POLL_SECONDS
         while True:
+            before = self._offset
             try:
-                updates = await self._connection.updates(self._offset, seconds)
+                updates = await self._connection.updates(before, seconds)
+                refused = await self._take(updates)
             except Exception as error:  # noqa: BLE001  (a loop that must outlive whatever one round meets)
                 failures += 1
                 # A short poll shows at once that the line works again; that a rival has gone, only some seconds do.
@@ -83,8 +87,6 @@ class Poller:
                 await self._failed(error, failures)
                 continue
             seconds = POLL_SECONDS
-            before = self._offset
-            refused = await self._take(updates)
             if refused is not None or (updates and self._offset == before):
                 failures += 1
                 self._report(AdapterState.RETRYING, refused or "Telegram sends updates that cannot be confirmed.")
@@ -96,8 +98,6 @@ class Poller:
     async def _failed(self, error: Exception, failures: int) -> None:
         problem = self._connection.without_token(problem_of(error))
         _log.warning("telegram_poll_failed", problem=problem, failures=failures)
-        if not isinstance(error, TelegramError):
-            _log.error("telegram_poll_broken", exc_info=error)
         refused = isinstance(error, InvalidToken)
         self._report(AdapterState.FAILED if refused else AdapterState.RETRYING, problem)
         if isinstance(error, Conflict) and "webhook" in error.message.lower():
@@ -149,7 +149,7 @@ class Poller:
                 async with asyncio.timeout(DELIVER_SECONDS):
                     await self._deliver(message)
             except Exception as error:  # noqa: BLE001  (any failure means: not durable, so not confirmed)
-                _log.warning("telegram_delivery_failed", update_id=number, exc_info=error)
+                _log.warning("telegram_delivery_failed", update_id=number, error=repr(error))
                 reason = str(error) or type(error).__name__
                 return f"A message could not be taken in ({reason}); it stays with Telegram and is tried again."
             self._delivered.add(number)

@@ -23,7 +23,6 @@ from telegram.constants import ChatAction, ForumTopicLimit
 from telegram.error import (
     BadRequest,
     ChatMigrated,
-    EndPointNotFound,
     Forbidden,
     InvalidToken,
     NetworkError,
@@ -127,7 +126,7 @@ def send_error(error: TelegramError) -> SendError:
     if isinstance(error, ChatMigrated):
         moved_to = str(error.new_chat_id)
         return Gone(f"The group became a supergroup and is now chat {moved_to}.", moved_to=moved_to)
-    if isinstance(error, Forbidden | BadRequest | EndPointNotFound):
+    if isinstance(error, Forbidden | BadRequest):
         return _refusal(error, reason)
     if isinstance(error, ServerTrouble):
         return UnknownOutcome(f"{reason}; nobody knows whether it was sent.")
@@ -147,9 +146,11 @@ def _failed_request(error: TelegramError, reason: str) -> SendError:
     cause = error.__cause__
     if isinstance(cause, _NEVER_LEFT):
         return RetryLater(f"Telegram cannot be reached: {reason}.", _RECONNECT)
+    if not isinstance(error, NetworkError):
+        return UnknownOutcome(f"Telegram's answer makes no sense: {reason}.")
     if isinstance(cause, _NO_REQUEST):
         return Refused(f"The message cannot be put into a request: {reason}.")
-    if isinstance(error, NetworkError) and (cause is None or isinstance(cause, TelegramError)):
+    if cause is None or isinstance(cause, TelegramError):
         # The server did answer, with a status that has no error of its own in the library.
         if "too many requests" in reason.lower():
             return RetryLater(f"Telegram asks to wait: {reason}.", _UNTOLD_WAIT)

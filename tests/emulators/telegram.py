@@ -45,6 +45,8 @@ from tests.emulators.wire import Answer, Request, WireServer
 __all__ = ["TOKEN", "Fault", "Sent", "TelegramEmulator", "Update", "main"]
 
 TOKEN = "1000:emulated-token"  # noqa: S105  (opens nothing but the emulator)
+#: What is waited for may also change on the client's side, which rings no bell here.
+_LOOK_SECONDS = 0.02
 _DEFAULT_TYPES = ("message", "edited_message", "channel_post", "edited_channel_post", "callback_query")
 
 
@@ -93,10 +95,11 @@ class TelegramEmulator:
         return f"http://127.0.0.1:{self.port}/bot"
 
     async def until(self, condition: Callable[[], object], seconds: float = 10.0) -> None:
-        """Return when `condition` holds; it is looked at after every request and injection."""
+        """Return when `condition` holds; it is looked at after every request and injection, and now and then."""
         async with asyncio.timeout(seconds):
             while not condition():
-                await self._news.wait()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), _LOOK_SECONDS)
 
     def _ring(self) -> None:
         """Wake everyone who waits for news; who comes later waits for the next."""
@@ -111,7 +114,10 @@ class TelegramEmulator:
 
     def chat(self, chat_id: int = 42, chat_type: str = "private", *, forum: bool = False, title: str = "") -> Chat:
         """Return the chat with this number; it is made when it is new."""
-        return self.chats.setdefault(chat_id, Chat(chat_id, chat_type, title or None, forum))
+        if chat_id not in self.chats:
+            # In a forum, the number 1 is General's.
+            self.chats[chat_id] = Chat(chat_id, chat_type, title or None, forum, last_message=int(forum))
+        return self.chats[chat_id]
 
     def say(  # noqa: PLR0913  (what a message can be, by name)
         self,
@@ -291,7 +297,9 @@ class TelegramEmulator:
             "text": text,
             "entities": entities,
         }
-        return message if thread is None else message | {"message_thread_id": thread, "is_topic_message": True}
+        if thread is None or chat.swallows_topics:
+            return message
+        return message | {"message_thread_id": thread, "is_topic_message": True}
 
     def _create_topic(self, bot: Bot, fields: Mapping[str, Any]) -> dict[str, Any]:
         chat = self._known_chat(fields)

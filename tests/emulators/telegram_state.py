@@ -87,7 +87,10 @@ class Bot:
 
 @dataclass(slots=True)
 class Chat:
-    """A chat that the server knows. topics: the open ones, if it is a forum or has topics."""
+    """A chat that the server knows. topics: the open ones, if it is a forum or has topics.
+
+    swallows_topics: what is sent to a topic is put into the main chat without a word.
+    """
 
     id: int
     type: str
@@ -95,6 +98,7 @@ class Chat:
     forum: bool = False
     topics: set[int] = field(default_factory=set)
     last_message: int = 0
+    swallows_topics: bool = False
 
     def next_message(self) -> int:
         """Return the number of a new message here."""
@@ -114,5 +118,5 @@ class Chat:
 
     def check_topic(self, thread: int | None) -> None:
         """Refuse a topic that does not exist; General has no number that could be sent to."""
-        if thread is not None and thread not in self.topics:
+        if thread is not None and thread not in self.topics and not self.swallows_topics:
             raise Refusal("Bad Request: message thread not found")

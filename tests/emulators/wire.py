@@ -77,6 +77,8 @@ class WireServer:
             self._server.close()
             for link in list(self._links):
                 link.cut()
+            while self._links:
+                await asyncio.sleep(0)
             await self._server.wait_closed()
             self._server = None
 
