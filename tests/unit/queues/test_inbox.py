@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from session_store.errors import TitleTaken
@@ -148,7 +150,7 @@ async def test_counts_tell_what_is_open(bench: Bench) -> None:
 async def test_rows_of_a_dead_terminal_are_adopted_with_their_conversation(bench: Bench) -> None:
     """Who opens the session next works what was typed there and not begun; a living terminal keeps its rows."""
     bench.process("B")
-    chosen = {"session_key": None, "session_id": "s1", "lane": "session:s1"}
+    chosen: dict[str, Any] = {"session_key": None, "session_id": "s1", "lane": "session:s1"}
     left = await bench.arrives("m:1", holder="A", **chosen)
     await bench.arrives("m:2", holder="A", **chosen | {"session_id": "s2"})
     assert await bench.inbox.adopt("s1", "B") == []

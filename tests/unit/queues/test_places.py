@@ -26,7 +26,7 @@ async def test_an_address_is_one_row_and_keeps_the_newest_name(bench: Bench) -> 
         replace(GROUP, chat="c7"),
         replace(GROUP, chat="C7"),
     ]
-    assert len({bench.apply(lambda tx, place=place: place_id(tx, place)) for place in others} | {first}) == 7
+    assert len({*bench.apply(lambda tx: [place_id(tx, place) for place in others]), first}) == 7
 
 
 async def test_an_unknown_place_is_none(bench: Bench) -> None:
