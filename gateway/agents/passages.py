@@ -23,11 +23,14 @@ __all__ = ["Passage", "cover", "other_forms", "passages_in", "rank", "whole"]
 _TOKEN: Final = re.compile(r"[^\W_]+")
 _HAS_CJK: Final = re.compile(f"[{CJK}]")
 
+#: What another form of a word is worth, and what makes one: this share of the letters alike from the beginning, at
+#: least four of them, or a short ending more.
 _FORM: Final = 0.8
 _FORM_SHARE: Final = 0.7
-_FORM_LETTERS: Final = 3
+_FORM_LETTERS: Final = 4
+_ENDING: Final = 2
+_SHORTEST: Final = 3
 _WHOLE: Final = 0.75
-_MOST_TERMS: Final = 60
 #: A passage that covers less than this, or less than this share of the best, is no answer.
 _LEAST: Final = 0.2
 _LEAST_OF_BEST: Final = 0.6
@@ -97,16 +100,13 @@ def whole(words: Sequence[str], text: str) -> bool:
 
 
 def other_forms(words: Sequence[str]) -> list[str]:
-    """Return search terms that find other forms of the words: beginnings with `*`, pairs of characters. At most 60."""
-    terms: list[str] = []
-    for word in words:
-        if _HAS_CJK.search(word):
-            terms += _pairs(word) or [word]
-        elif word.isalpha() and len(word) > _FORM_LETTERS:
-            terms.append(f"{word[: max(_FORM_LETTERS, round(len(word) * _FORM_SHARE))]}*")
-        else:
-            terms.append(word)
-    return list(dict.fromkeys(terms))[:_MOST_TERMS]
+    """Return search terms that also find other forms of the words: their beginnings with `*`. CJK words stay whole."""
+    return [
+        f"{word[: max(_SHORTEST, round(len(word) * _FORM_SHARE))]}*"
+        if word.isalpha() and len(word) >= _SHORTEST and not _HAS_CJK.search(word)
+        else word
+        for word in words
+    ]
 
 
 def _speaks(passage: Passage) -> bool:
@@ -137,9 +137,11 @@ def _score(word: str, folded: str, tokens: set[str]) -> float:
 
 def _same_word(one: str, other: str) -> bool:
     """Whether two words look like forms of one: they begin alike and differ in the ending only."""
-    shorter = min(len(one), len(other))
-    common = next((place for place in range(shorter) if one[place] != other[place]), shorter)
-    return common >= max(_FORM_LETTERS, max(len(one), len(other)) * _FORM_SHARE)
+    short, long = sorted((one, other), key=len)
+    if len(short) >= _SHORTEST and long.startswith(short) and len(long) - len(short) <= _ENDING:
+        return True
+    common = next((place for place in range(len(short)) if short[place] != long[place]), len(short))
+    return common >= max(_FORM_LETTERS, len(long) * _FORM_SHARE)
 
 
 def _pairs(word: str) -> list[str]:

@@ -19,17 +19,19 @@ _UNSHOWN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u2
 _LINE_ENDS: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _BLANK: Final = re.compile(r"\s+")
 
-#: Acts wherever it stands: code, emphasis, links and images, HTML.
-_ACTIVE: Final = re.compile(r"[`*\[\]<]")
-#: An underscore inside a word is only an underscore.
+#: HTML and automatic links begin so; an underscore inside a word is only an underscore.
+_HTML: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _UNDERSCORE: Final = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 #: A backslash before punctuation would swallow itself, an ampersand before a name would become a character.
 _BACKSLASH: Final = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)", re.MULTILINE)
 _ENTITY: Final = re.compile(r"&(?=#?\w{1,40};)")
-#: These act only in pairs: strikethrough, spoilers and tables, formulas, highlights.
-_PAIRED: Final = "~|$="
+#: Brackets make links, images and notes only if something like this is among them.
+_LINK: Final = re.compile(r"\][(\[]|^[ \t]*\[[^\]]*\]:|\[\^", re.MULTILINE)
+_BRACKET: Final = re.compile(r"[\[\]]")
+#: These act only in pairs: emphasis, code, strikethrough, formulas, spoilers.
+_PAIRED: Final = (("*", "*"), ("`", "`"), ("~", "~"), ("$", "$"), ("||", "|"))
 #: These act at the start of a line: heading, quote, list, rule or underline of a heading, row of a table.
-_LINE_START: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|>|[-+](?:\s|$)|[-=:|][-=:| \t]*$)", re.MULTILINE)
+_LINE_START: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|[-=:|][-=:| \t]*$)", re.MULTILINE)
 _NUMBERED: Final = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
 _INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
 
@@ -64,11 +66,13 @@ def excerpt(text: str, words: Iterable[str], limit: int) -> str:
 def inert(text: str) -> str:
     """Return Markdown that shows exactly `text`: what cannot be shown is left out, indentation is kept."""
     escaped = _BACKSLASH.sub(r"\\\\", _shown(text))
-    escaped = _ACTIVE.sub(r"\\\g<0>", escaped)
+    escaped = _HTML.sub(r"\\<", escaped)
     escaped = _UNDERSCORE.sub(r"\\_", escaped)
+    if _LINK.search(escaped):
+        escaped = _BRACKET.sub(r"\\\g<0>", escaped)
     escaped = _ENTITY.sub(r"\\&", escaped)
-    for mark in _PAIRED:
-        if escaped.count(mark) > 1:
+    for acting, mark in _PAIRED:
+        if escaped.count(mark) > 1 and acting in escaped:
             escaped = escaped.replace(mark, f"\\{mark}")
     escaped = _INDENT.sub(lambda found: "\u00a0" * len(found.group().expandtabs(4)), escaped)
     return _NUMBERED.sub(r"\1\\", _LINE_START.sub(r"\\", escaped))

@@ -4,7 +4,7 @@ Contract: deterministic. What it is told it confirms, naming what was kept (the 
 What it is asked it answers from what was said in the sessions that the asker may see: it calls the `session_search`
 tool, quotes the best passages with session, place and date, or says plainly that there is nothing. First all words of
 the question are looked for, which the tool itself relaxes to any of them; if nothing matches the whole question, once
-more other forms of the words and parts of words. A question without a topic ("what did we talk about?") lists the
+more other forms of the words. A question without a topic ("what did we talk about?") lists the
 latest conversations. It answers in the language of the message where it knows it.
 
 Failure: a search that fails is an AgentError with the tool's sentence. Limits: two searches per question, four quotes.
@@ -74,7 +74,7 @@ def _searches(wanted: Topic) -> Iterator[dict[str, Any]]:
         words = " ".join(_term(word) for word in wanted.words)
         yield {"query": words, "limit": _CONVERSATIONS, "role_filter": "user"}
     if wanted.words and not wanted.weak:
-        forms = " OR ".join(_term(word) for word in other_forms(wanted.words))
+        forms = " ".join(_term(word) for word in other_forms(wanted.words))
         yield {"query": forms, "limit": _CONVERSATIONS, "role_filter": "user,assistant"}
     else:
         yield {"limit": _LISTED}
@@ -134,7 +134,7 @@ def _answer(passages: list[Passage], last: Mapping[str, Any], wanted: Topic, lan
 def _quote(passage: Passage, wanted: Topic, language: Language) -> str:
     room = f", {passage.room}" if passage.room else ""
     said = [passage.title, f"{source_name(passage.source, language)}{room}", passage.when]
-    source = " · ".join(inert(one_line(part, _TITLE_LENGTH)) for part in said if part)
+    source = inert(" · ".join(one_line(part, _TITLE_LENGTH) for part in said if part))
     return block(excerpt(passage.text, wanted.words, _QUOTE_LENGTH), f"— {source}")
 
 
@@ -143,7 +143,7 @@ def _listed(found: Any, language: Language) -> str:
         return ""
     name = one_line(str(found.get("title") or found.get("preview") or found.get("session_id") or ""), _TITLE_LENGTH)
     details = [source_name(str(found.get("source") or ""), language), str(found.get("when") or "")]
-    return f"- {inert(name)} ({', '.join(inert(detail) for detail in details if detail)})"
+    return "- " + inert(f"{name} ({', '.join(detail for detail in details if detail)})")
 
 
 def _pieces(answer: str) -> Iterator[str]:
