@@ -138,7 +138,12 @@ class TurnRunner:
 
     async def _answer(self, work: Work, running: _Running, session_id: str) -> Final:
         context = await build_context(
-            self._db, session_id=session_id, turn_id=running.fence.turn_id, text=work.text, visible_to=work.visible_to
+            self._db,
+            session_id=session_id,
+            turn_id=running.fence.turn_id,
+            text=work.text,
+            visible_to=work.visible_to,
+            message_id=work.claim.message_id,
         )
         final: Final | None = None
         try:
