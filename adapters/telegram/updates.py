@@ -103,20 +103,20 @@ def _message(message: Message, me: Me, account: str, received_at: float) -> Inbo
         if not foreign:
             kind, called = "command", True
             words = f"/{command['name']}{words[command.end() :]}"
-    place = _place(message, account)
+    place, number = _place(message, account), _number(message.message_id, "itself")
     reply = _answered(message)
     to_us = reply is not None and reply.from_user is not None and reply.from_user.id == me.id
     return InboundMessage(
         place=place,
         sender=_sender(message),
-        dedupe_key=f"m:{place.chat}:{message.message_id}",
+        dedupe_key=f"m:{place.chat}:{number}",
         kind=kind,
         text=words,
-        message_id=str(message.message_id),
+        message_id=number,
         received_at=received_at,
         addressed=mentioned or called or to_us or (place.private and not foreign),
-        reply_to=None if reply is None else str(reply.message_id),
-        group_id=message.media_group_id,
+        reply_to=None if reply is None else _number(reply.message_id, "what it replies to"),
+        group_id=_text(message.media_group_id),
         extra={} if media is None else {"media": media},
     )
 
@@ -127,89 +127,95 @@ def _edit(message: Message, me: Me, account: str, received_at: float) -> Inbound
         return None
     text, entities, _ = content
     words, mentioned = _without_mention(text, entities, me)
-    place = _place(message, account)
+    place, number = _place(message, account), _number(message.message_id, "itself")
     return InboundMessage(
         place=place,
         sender=_sender(message),
-        dedupe_key=f"e:{place.chat}:{message.message_id}:{int(message.edit_date.timestamp())}",
+        dedupe_key=f"e:{place.chat}:{number}:{int(message.edit_date.timestamp())}",
         kind="edit",
         text=words,
-        message_id=str(message.message_id),
+        message_id=number,
         received_at=received_at,
         addressed=mentioned or place.private,
-        group_id=message.media_group_id,
+        group_id=_text(message.media_group_id),
     )
 
 
 def _migration(message: Message, account: str, received_at: float) -> InboundMessage:
     """Return the event that a group has become a supergroup; it is told in both chats, each time with both ids."""
-    place = _place(message, account)
+    place, number = _place(message, account), _number(message.message_id, "itself")
     old, new = message.migrate_from_chat_id or message.chat.id, message.migrate_to_chat_id or message.chat.id
     return InboundMessage(
         place=place,
         sender=_sender(message),
-        dedupe_key=f"m:{place.chat}:{message.message_id}",
+        dedupe_key=f"m:{place.chat}:{number}",
         kind="migration",
         text="",
-        message_id=str(message.message_id),
+        message_id=number,
         received_at=received_at,
         addressed=False,
-        extra={"old_chat": str(old), "new_chat": str(new)},
+        extra={"old_chat": _number(old, "the old chat"), "new_chat": _number(new, "the new chat")},
     )
 
 
 def _place(message: Message, account: str) -> Place:
     chat = message.chat
-    _number(chat.id, "its chat")
-    _number(message.message_id, "itself")
     chat_type = _CHAT_TYPES.get(chat.type)
     if chat_type is None:
         raise MalformedUpdate(f"an unknown type of chat: {chat.type!r}")
     thread = message.message_thread_id if message.is_topic_message else None
     if thread == _GENERAL and chat_type != "dm":
         thread = None
-    name = chat.title or _full_name(chat.first_name, chat.last_name) or None
-    return Place(PLATFORM, account, chat_type, str(chat.id), "" if thread is None else str(thread), name)
+    name = _text(chat.title) or _full_name(chat.first_name, chat.last_name) or None
+    return Place(
+        PLATFORM,
+        account,
+        chat_type,
+        _number(chat.id, "its chat"),
+        "" if thread is None else _number(thread, "its topic"),
+        name,
+    )
 
 
 def _sender(message: Message) -> Sender:
     user = message.from_user
     if message.sender_chat is not None:
-        return Sender(None, message.author_signature or message.sender_chat.title or "")
+        return Sender(None, _text(message.author_signature or message.sender_chat.title) or "")
     if user is None:
-        return Sender(None, message.author_signature or "")
-    _number(user.id, "its sender")
+        return Sender(None, _text(message.author_signature) or "")
+    number = _number(user.id, "its sender")
     name = _full_name(user.first_name, user.last_name)
     if user.id in _SHARED_USERS:
         return Sender(None, name)
-    return Sender(str(user.id), name, is_bot=bool(user.is_bot))
+    return Sender(number, name, is_bot=bool(user.is_bot))
 
 
 def _full_name(first: str | None, last: str | None) -> str:
-    return " ".join(part for part in (first, last) if part)
+    return " ".join(part for part in (_text(first), _text(last)) if part)
 
 
 def _content(message: Message) -> tuple[str, Sequence[MessageEntity], str | None] | None:
     """Return text, its entities and the kind of medium, or None for a service message."""
     media = next((words for name, words in _CONTENT if getattr(message, name)), None)
-    if message.text is not None:
-        return _words(message.text), message.entities, None
-    if message.caption is not None:
-        return _words(message.caption), message.caption_entities, media
+    if (text := _text(message.text)) is not None:
+        return text, message.entities, None
+    if (caption := _text(message.caption)) is not None:
+        return caption, message.caption_entities, media
     if media is None:
         return None
     name = message.document.file_name if message.document is not None else None
     return f"[{media}: {name}]" if name else f"[{media}]", (), media
 
 
-def _number(value: Any, of: str) -> None:
-    """Refuse an id that the library took over in a form that it cannot have."""
-    if not isinstance(value, int):
+def _number(value: Any, of: str) -> str:
+    """Return an id as places carry it; the library takes over any value, we do not."""
+    if not isinstance(value, int) or isinstance(value, bool):
         raise MalformedUpdate(f"a message without the number of {of}")
+    return str(value)
 
 
-def _words(value: Any) -> str:
-    if not isinstance(value, str):
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
         raise MalformedUpdate("a text that is none")
     return value
 

@@ -25,7 +25,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,6 +36,7 @@ from tests.emulators.telegram_rules import (
     Refusal,
     entities_of,
     read_entities,
+    structure,
     units,
     whole_number,
 )
@@ -205,12 +206,11 @@ class TelegramEmulator:
         fault = next((fault for fault in self.faults if fault.meets(method, fields)), None)
         if fault is None:
             return await self._carry_out(bot, method, fields)
+        answer = await self._carry_out(bot, method, fields) if fault.processed else None
+        self._ring()
         if fault.action == "delay":
             await asyncio.sleep(fault.seconds)
-            return await self._carry_out(bot, method, fields)
-        if fault.processed:
-            await self._carry_out(bot, method, fields)
-            self._ring()
+            return answer or await self._carry_out(bot, method, fields)
         if fault.action == "drop":
             return None
         if fault.action == "garbage":
@@ -243,7 +243,7 @@ class TelegramEmulator:
                 bot.waiting.remove(number)
                 self.updates[number].confirmed = True
         limit = whole_number(fields, "limit") or 100
-        allowed = json.loads(fields["allowed_updates"]) if "allowed_updates" in fields else _DEFAULT_TYPES
+        allowed = structure(fields, "allowed_updates") or _DEFAULT_TYPES
         ending = asyncio.get_running_loop().time() + (whole_number(fields, "timeout") or 0)
         self._ring()
         while not (wanted := self._wanted(bot, allowed)[:limit]):
@@ -261,9 +261,8 @@ class TelegramEmulator:
             self.updates[number].deliveries += 1
         return [self.updates[number].body for number in wanted]
 
-    def _wanted(self, bot: Bot, allowed: object) -> list[int]:
+    def _wanted(self, bot: Bot, allowed: Sequence[str]) -> list[int]:
         """Return what waits for a bot; kinds that it did not ask for are let go, others that nobody knows are kept."""
-        assert isinstance(allowed, list | tuple)
         for number in list(bot.waiting):
             kinds = self.updates[number].body.keys() - {"update_id"}
             if kinds and kinds <= set(_DEFAULT_TYPES) - set(allowed):
@@ -286,7 +285,7 @@ class TelegramEmulator:
         thread = whole_number(fields, "message_thread_id")
         chat.check_topic(thread)
         entities = read_entities(fields, text)
-        reply = json.loads(fields.get("reply_parameters", "{}")).get("message_id")
+        reply = (structure(fields, "reply_parameters") or {}).get("message_id")
         sent = Sent(chat.id, chat.next_message(), text, thread, entities, reply, time.time())
         self.sent.append(sent)
         message = {

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-__all__ = ["MAX_TOPIC_NAME", "MAX_UNITS", "Refusal", "entities_of", "read_entities", "units", "whole_number"]
+__all__ = [
+    "MAX_TOPIC_NAME",
+    "MAX_UNITS",
+    "Refusal",
+    "entities_of",
+    "read_entities",
+    "structure",
+    "units",
+    "whole_number",
+]
 
 MAX_UNITS = 4096
 MAX_TOPIC_NAME = 128
@@ -54,12 +63,15 @@ def whole_number(fields: Mapping[str, Any], name: str) -> int | None:
         raise Refusal(f"Bad Request: field {name!r} must be a number") from None
 
 
+def structure(fields: Mapping[str, Any], name: str) -> Any:
+    """Read a parameter that is an object or list: as such in a JSON body, as JSON text in a form."""
+    value = fields.get(name)
+    return json.loads(value) if isinstance(value, str) else value
+
+
 def read_entities(fields: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
     """Read and check the entities of a message to be sent."""
-    given = fields.get("entities")
-    if given is None:
-        return []
-    entities: list[dict[str, Any]] = json.loads(given) if isinstance(given, str) else given
+    entities: list[dict[str, Any]] = structure(fields, "entities") or []
     length = units(text)
     edges = {0, *accumulate(units(character) for character in text)}
     for entity in entities:

@@ -43,7 +43,8 @@ class Fault:
     """Something that goes wrong with the next `times` calls of `method` (None: with all from now on).
 
     refuse answers `status` with `description` and `parameters`; drop cuts the connection; hang never answers; delay
-    answers after `seconds`; garbage answers what is no JSON. processed: the call is carried out first all the same.
+    answers after `seconds`; garbage answers what is no JSON. processed: the call is carried out first all the same (so
+    that a processed delay is a window between sending and the receipt).
     formatted_only: only calls with entities. chat_id: only calls for that chat.
     """
 

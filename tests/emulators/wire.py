@@ -75,10 +75,11 @@ class WireServer:
         """Close the port and cut every connection. The port can be listened on again."""
         if self._server is not None:
             self._server.close()
-            for link in list(self._links):
+            links = list(self._links)
+            for link in links:
                 link.cut()
-            while self._links:
-                await asyncio.sleep(0)
+            for link in links:
+                await link.gone.wait()
             await self._server.wait_closed()
             self._server = None
 
@@ -92,6 +93,7 @@ class _Link(asyncio.Protocol):
         self._received = bytearray()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
+        self.gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection."""
@@ -104,6 +106,7 @@ class _Link(asyncio.Protocol):
         del exc
         self._links.discard(self)
         self._transport = None
+        self.gone.set()
         if self._task is not None:
             self._task.cancel()
 

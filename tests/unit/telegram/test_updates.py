@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -310,6 +312,66 @@ def test_any_words_around_a_mention_survive(before: str, after: str, name: str) 
     assert event is not None
     assert "".join(before.split()) in "".join(event.text.split())
     assert event.addressed or kind == "bot_command"
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the way to every value inside a JSON value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [one for key, part in inside for one in ((*path, key), *paths(part, (*path, key)))]
+
+
+RICH = {
+    "message_id": 5,
+    "date": 1_789_999_999,
+    "chat": FORUM,
+    "from": PERSON,
+    "text": "@gatebot look 😀",
+    "entities": [{"type": "mention", "offset": 0, "length": 8}],
+    "message_thread_id": 17,
+    "is_topic_message": True,
+    "media_group_id": "g",
+    "edit_date": 1_789_999_999,
+    "reply_to_message": {"message_id": 3, "date": 1, "chat": FORUM, "from": BOT},
+}
+JSON = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just([]), st.just({}), st.just([1]))
+
+
+@given(
+    path=st.sampled_from(paths(RICH)),
+    value=JSON,
+    missing=st.booleans(),
+    kind=st.sampled_from(["message", "edited_message"]),
+)
+def test_a_forged_update_gives_a_proper_event_or_an_error(
+    path: tuple[Any, ...], value: object, kind: str, *, missing: bool
+) -> None:
+    """Any field missing or of another form: never an event whose fields are of the wrong type."""
+    body = copy.deepcopy(RICH)
+    inside: Any = body
+    for key in path[:-1]:
+        inside = inside[key]
+    if missing:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = value
+    event = None
+    with contextlib.suppress(Exception):
+        event = inbound({"update_id": 1, kind: body}, ME, "main", NOW)
+
+    if event is not None:
+        facts = (
+            event.place.chat,
+            event.place.thread,
+            event.sender.name,
+            event.text,
+            event.message_id,
+            event.dedupe_key,
+        )
+        assert all(isinstance(fact, str) for fact in facts)
+        maybe = (event.sender.user_id, event.reply_to, event.group_id, event.place.name)
+        assert all(fact is None or isinstance(fact, str) for fact in maybe)
+        assert int(event.place.chat)
+        json.dumps(event.extra)
 
 
 def test_reading_changes_nothing() -> None:
