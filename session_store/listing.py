@@ -6,8 +6,8 @@ conversations that people hold are listed (live ones and branches, not archived)
 Activity is the newest message time of the tip; a clock that stepped back does not lower it. Rows of other tools, which
 carry no `last_active`, are judged by their messages.
 Failure: nothing found is an empty list, never an error.
-Limits: two statements per list, whatever its length; what other tools append later to a session made here counts for
-its place in the list from our next message on.
+Limits: one statement per owner whom the asker may see and one for the page, whatever its length. What other tools
+append later to a session made here counts for its place in the list from our next message on.
 """
 
 from __future__ import annotations
@@ -31,29 +31,28 @@ __all__ = ["describe", "list_rows", "resolve", "stats"]
 PREVIEW = 60
 _MOST_MATCHES = 10
 
-# Tips in the order of their activity. ?1 and ?2 visibility, ?3 source, ?4 text in the title, ?5 limit, ?6 offset.
+# The latest tips, by activity. ?1 owner, ?2 room, ?3 source, ?4 text in the title, ?5 limit.
 # The halves are the rows that carry their activity (read along its index) and those that do not.
 _TIPS = """
-SELECT id FROM (
-    SELECT * FROM (
-        SELECT s.id, s.last_active AS active, s.rowid AS born FROM sessions s
-        WHERE s.last_active IS NOT NULL AND /*listed*/
-        ORDER BY s.last_active DESC, s.rowid DESC LIMIT ?5 + ?6)
-    UNION ALL
-    SELECT * FROM (
-        SELECT s.id, COALESCE((SELECT MAX(m.timestamp) FROM messages m WHERE m.session_id = s.id), s.started_at)
-            AS active, s.rowid AS born
-        FROM sessions s
-        WHERE s.last_active IS NULL AND /*listed*/
-        ORDER BY active DESC, s.rowid DESC LIMIT ?5 + ?6)
-)
-ORDER BY active DESC, born DESC LIMIT ?5 OFFSET ?6
+SELECT * FROM (
+    SELECT s.id, s.last_active AS active, s.rowid AS born FROM sessions s
+    WHERE s.last_active IS NOT NULL AND /*listed*/
+    ORDER BY s.last_active DESC, s.rowid DESC LIMIT ?5)
+UNION ALL
+SELECT * FROM (
+    SELECT s.id, COALESCE((SELECT MAX(m.timestamp) FROM messages m WHERE m.session_id = s.id), s.started_at) AS active,
+        s.rowid AS born
+    FROM sessions s
+    WHERE s.last_active IS NULL AND /*listed*/
+    ORDER BY active DESC, s.rowid DESC LIMIT ?5)
 """.replace(
     "/*listed*/",
-    """s.archived = 0 AND s.kind IN ('live', 'branch') AND (?3 IS NULL OR s.source = ?3) AND /*visible*/
-            AND (?4 IS NULL OR INSTR(COALESCE(s.title_key, LOWER(s.title)), ?4) > 0) AND """
+    """/*scope*/ AND s.archived = 0 AND s.kind IN ('live', 'branch') AND (?3 IS NULL OR s.source = ?3)
+    AND (?4 IS NULL OR INSTR(COALESCE(s.title_key, LOWER(s.title)), ?4) > 0) AND """
     + IS_TIP,
 )
+_TIPS_OF_ALL = _TIPS.replace("/*scope*/", "?1 IS NULL AND ?2 IS NULL")
+_TIPS_OF_OWNER = _TIPS.replace("/*scope*/", "s.owner = ?1 AND (?2 IS NULL OR s.room_id = ?2 OR s.owner = ?2)")
 
 # What a list says of the tips given as a JSON array, in that order. Long texts are cut for the preview,
 # but not those that encode parts (they begin with the record separator).
@@ -110,8 +109,15 @@ def list_rows(  # noqa: PLR0913 - one parameter per filter
 ) -> list[SessionListRow]:
     """Return one page of the list. search: text that the title contains, letter case and spelling form aside."""
     wanted = title_key(one_line(search)) if search else None
-    params = (*visible_params(visible_to), source, wanted or None, max(limit, 0), max(offset, 0))
-    return describe(rx, [row["id"] for row in rx.all(only_visible(_TIPS, visible_to), params)])
+    start, size = max(offset, 0), max(limit, 0)
+    filters = (source, wanted or None, start + size)
+    if visible_to is None:
+        tips = rx.all(_TIPS_OF_ALL, (None, None, *filters))
+    else:
+        owners = sorted(visible_to.owners - {""})
+        tips = [tip for owner in owners for tip in rx.all(_TIPS_OF_OWNER, (owner, visible_to.within_room, *filters))]
+    tips.sort(key=lambda tip: (tip["active"], tip["born"]), reverse=True)
+    return describe(rx, [tip["id"] for tip in tips[start : start + size]])
 
 
 def describe(rx: Rx, tips: Sequence[str]) -> list[SessionListRow]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from session_store.content import decode_content, encode_content
@@ -22,7 +23,7 @@ from session_store.jsontext import from_json, plain, to_json
 from session_store.lineage import live_tip
 from session_store.models import NewMessage
 from session_store.rows import MessageRow
-from session_store.tx import Row, Rx, Tx
+from session_store.tx import Param, Row, Rx, Tx
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
@@ -35,13 +36,6 @@ Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 
 _BY_OPERATION = "SELECT id FROM messages WHERE op_id = ?"
 _BY_INBOX = "SELECT id FROM messages WHERE inbox_id = ?"
-
-_INSERT = """
-INSERT INTO messages (session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, token_count,
-    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items,
-    person_id, place_id, platform_message_id, inbox_id, op_id, turn_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 
 # Count one message. Activity never goes back while there are messages, whatever the clock does.
 _COUNT = """
@@ -97,31 +91,37 @@ def insert_message(  # noqa: PLR0913 - one parameter per column that callers may
     if tx.run(_COUNT_UNLESS_COMPRESSED, (calls, when, session_id)) == 0:
         session_id = live_tip(tx, session_id)
         tx.run(_COUNT, (calls, when, session_id))
-    return tx.insert(
-        _INSERT,
-        (
-            session_id,
-            message.role,
-            encode_content(message.content),
-            message.tool_call_id,
-            to_json(message.tool_calls),
-            message.tool_name,
-            when,
-            message.token_count,
-            message.finish_reason,
-            message.reasoning,
-            reasoning_content,
-            to_json(reasoning_details),
-            to_json(codex_reasoning_items),
-            to_json(codex_message_items),
-            person_id,
-            place_id,
-            platform_message_id,
-            inbox_id,
-            message.op_id,
-            turn_id,
-        ),
-    )
+    columns: dict[str, Param] = {
+        "session_id": session_id,
+        "role": message.role,
+        "content": encode_content(message.content),
+        "tool_call_id": message.tool_call_id,
+        "tool_calls": to_json(message.tool_calls),
+        "tool_name": message.tool_name,
+        "timestamp": when,
+        "token_count": message.token_count,
+        "finish_reason": message.finish_reason,
+        "reasoning": message.reasoning,
+        "reasoning_content": reasoning_content,
+        "reasoning_details": to_json(reasoning_details),
+        "codex_reasoning_items": to_json(codex_reasoning_items),
+        "codex_message_items": to_json(codex_message_items),
+        "person_id": person_id,
+        "place_id": place_id,
+        "platform_message_id": platform_message_id,
+        "inbox_id": inbox_id,
+        "op_id": message.op_id,
+        "turn_id": turn_id,
+    }
+    given = {name: value for name, value in columns.items() if value is not None}
+    return tx.insert(_insert(tuple(given)), tuple(given.values()))
+
+
+@lru_cache(maxsize=256)
+def _insert(columns: tuple[str, ...]) -> str:
+    """Return the INSERT of these columns. Those that stay null are left out: binding a null is what costs most."""
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO messages ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - names of our own columns
 
 
 def _already_stored(tx: Tx, op_id: str | None, inbox_id: int | None) -> int | None:

@@ -24,7 +24,8 @@ _SET = "UPDATE sessions SET title = ?, title_key = ? WHERE id = ?"
 _HOLDER = """
 SELECT id FROM sessions WHERE COALESCE(owner, '') = COALESCE(?1, '') AND title_key = ?2
 UNION ALL
-SELECT id FROM sessions WHERE title_key IS NULL AND title = ?3 AND COALESCE(owner, '') = COALESCE(?1, '')
+SELECT id FROM sessions
+WHERE title_key IS NULL AND title IS NOT NULL AND title = ?3 AND COALESCE(owner, '') = COALESCE(?1, '')
 LIMIT 1
 """
 
@@ -37,10 +38,11 @@ SELECT MAX(number) FROM (
     WHERE COALESCE(owner, '') = COALESCE(?1, '') AND title_key >= ?2 || ' #0' AND title_key < ?2 || ' #:'
         AND SUBSTR(title_key, LENGTH(?2) + 3) NOT GLOB '*[^0-9]*' AND LENGTH(title_key) <= LENGTH(?2) + 11
     UNION ALL
-    SELECT 1 FROM sessions WHERE title_key IS NULL AND title = ?3 AND COALESCE(owner, '') = COALESCE(?1, '')
+    SELECT 1 FROM sessions
+    WHERE title_key IS NULL AND title IS NOT NULL AND title = ?3 AND COALESCE(owner, '') = COALESCE(?1, '')
     UNION ALL
     SELECT CAST(SUBSTR(title, LENGTH(?3) + 3) AS INTEGER) FROM sessions
-    WHERE title_key IS NULL AND title >= ?3 || ' #0' AND title < ?3 || ' #:'
+    WHERE title_key IS NULL AND title IS NOT NULL AND title >= ?3 || ' #0' AND title < ?3 || ' #:'
         AND COALESCE(owner, '') = COALESCE(?1, '')
         AND SUBSTR(title, LENGTH(?3) + 3) NOT GLOB '*[^0-9]*' AND LENGTH(title) <= LENGTH(?3) + 11)
 """
@@ -55,10 +57,12 @@ SELECT id FROM (
     WHERE s.title_key >= ?3 || ' #0' AND s.title_key < ?3 || ' #:' AND /*visible*/
         AND SUBSTR(s.title_key, LENGTH(?3) + 3) NOT GLOB '*[^0-9]*' AND LENGTH(s.title_key) <= LENGTH(?3) + 11
     UNION ALL
-    SELECT s.id, s.started_at, 0 FROM sessions s WHERE s.title_key IS NULL AND s.title = ?4 AND /*visible*/
+    SELECT s.id, s.started_at, 0 FROM sessions s
+    WHERE s.title_key IS NULL AND s.title IS NOT NULL AND s.title = ?4 AND /*visible*/
     UNION ALL
     SELECT s.id, s.started_at, CAST(SUBSTR(s.title, LENGTH(?4) + 3) AS INTEGER) FROM sessions s
-    WHERE s.title_key IS NULL AND s.title >= ?4 || ' #0' AND s.title < ?4 || ' #:' AND /*visible*/
+    WHERE s.title_key IS NULL AND s.title IS NOT NULL AND s.title >= ?4 || ' #0' AND s.title < ?4 || ' #:'
+        AND /*visible*/
         AND SUBSTR(s.title, LENGTH(?4) + 3) NOT GLOB '*[^0-9]*' AND LENGTH(s.title) <= LENGTH(?4) + 11)
 ORDER BY number DESC, started_at DESC, id DESC LIMIT 1
 """

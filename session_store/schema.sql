@@ -122,11 +122,17 @@ CREATE TABLE IF NOT EXISTS sessions (
 CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
 CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id);
 CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC);
-CREATE INDEX IF NOT EXISTS idx_sessions_active ON sessions(last_active DESC);
+-- The filters of a list follow its order, so that what is filtered out costs no look at the row.
+CREATE INDEX IF NOT EXISTS idx_sessions_active ON sessions
+    (last_active DESC, archived, kind, source, room_id, end_reason, parent_session_id, title_key);
 CREATE INDEX IF NOT EXISTS idx_sessions_root ON sessions(root_id);
-CREATE INDEX IF NOT EXISTS idx_sessions_owner ON sessions(owner, last_active DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_owner ON sessions
+    (owner, last_active DESC, archived, kind, source, room_id, end_reason, parent_session_id, title_key);
 CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_owner
     ON sessions(COALESCE(owner, ''), title_key) WHERE title_key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_sessions_title ON sessions(title_key) WHERE title_key IS NOT NULL;
+-- Titles written by other tools; hardly ever a row.
+CREATE INDEX IF NOT EXISTS idx_sessions_title_foreign ON sessions(title) WHERE title IS NOT NULL AND title_key IS NULL;
 
 CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -16,8 +16,9 @@ __all__ = ["is_visible", "only_visible", "visible_params"]
 
 _ONE = "SELECT 1 FROM sessions s WHERE s.id = ?3 AND /*visible*/"
 
+# The plus keeps SQLite from walking all sessions of an owner where the query has a better index.
 _CONDITION = """(
-    s.owner IN (SELECT value FROM json_each(?1) WHERE value <> '')
+    +s.owner IN (SELECT value FROM json_each(?1) WHERE value <> '')
     AND (?2 IS NULL OR s.room_id = ?2 OR s.owner = ?2))"""
 _EVERYONE = "(?1 IS NULL AND ?2 IS NULL)"
 
