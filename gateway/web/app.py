@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import FileResponse, RedirectResponse
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 
 from gateway.web.api import Api
 from gateway.web.auth import SECURITY_HEADERS, Guard, Keyring
@@ -28,14 +29,20 @@ from gateway.web.replies import failure
 from session_store import NotFound, StoreError
 
 if TYPE_CHECKING:
+    import os
+
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Scope
 
     from gateway.web.facade import WebFacade
 
 __all__ = ["create_app"]
 
 _STATIC = Path(__file__).parent / "static"
+
+#: Said here rather than guessed: the system's own table may call scripts plain text, and reading it blocks.
+_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 _log = structlog.get_logger(__name__)
 
@@ -48,9 +55,9 @@ def create_app(facade: WebFacade, *, token: str, host: str, port: int) -> Starle
     async def page(request: Request) -> Response:
         given = request.query_params.get("token")
         if given is None:
-            return FileResponse(_STATIC / "index.html")
+            return _file(_STATIC / "index.html")
         if not keyring.is_token(given):
-            return FileResponse(_STATIC / "index.html", HTTPStatus.FORBIDDEN)
+            return _file(_STATIC / "index.html", HTTPStatus.FORBIDDEN)
         response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
         keyring.set_cookie(response)
         return response
@@ -63,13 +70,35 @@ def create_app(facade: WebFacade, *, token: str, host: str, port: int) -> Starle
             Route("/", page),
             Route("/health", health),
             *Api(facade, streams).routes(),
-            Mount("/static", StaticFiles(directory=_STATIC, check_dir=False)),
+            Mount("/static", _Files(directory=_STATIC, check_dir=False)),
         ],
         middleware=[Middleware(Guard, keyring=keyring, host=host)],
         exception_handlers={HTTPException: _refused, StoreError: _store_failed, Exception: _failed},
     )
     app.state.streams = streams
     return app
+
+
+def _file(path: Path, status: int = HTTPStatus.OK, stat: os.stat_result | None = None) -> FileResponse:
+    kind = _TYPES.get(path.suffix, "application/octet-stream")
+    return FileResponse(path, status, media_type=kind, stat_result=stat)
+
+
+class _Files(StaticFiles):
+    """The page's own files; a browser that has the newest version is told so."""
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = HTTPStatus.OK,
+    ) -> Response:
+        """Answer with one file."""
+        response = _file(Path(full_path), status_code, stat_result)
+        if self.is_not_modified(response.headers, Headers(scope=scope)):
+            return NotModifiedResponse(response.headers)
+        return response
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

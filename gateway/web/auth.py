@@ -144,7 +144,7 @@ class Guard:
 
 
 def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
 def _from_our_page(headers: Headers, *, bearer: bool) -> bool:

@@ -130,8 +130,9 @@ class EventStream(Response):
                 due = self._follower.due
             if events:
                 await write(b"".join(map(_frame, events)))
-            await asyncio.sleep(_PACE_SECONDS)
-            await self._pause(due, write)
+            if not self._follower.gone:
+                await asyncio.sleep(_PACE_SECONDS)
+                await self._pause(due, write)
 
     async def _pause(self, due: float, write: _Write) -> None:
         """Until something happened or `due` has come, with heartbeats meanwhile."""

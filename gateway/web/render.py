@@ -29,7 +29,7 @@ __all__ = ["MAX_MARKDOWN", "markdown", "marked", "plain"]
 MAX_MARKDOWN: Final = 60_000
 
 _CLASS = re.compile(r"language-[A-Za-z0-9+#._-]{1,30}|align-(?:left|center|right)")
-_MATCH = re.compile(r"&gt;&gt;&gt;(.*?)&lt;&lt;&lt;", re.DOTALL)
+_MATCH = re.compile(r"&gt;&gt;&gt;(?!&gt;)(.*?)&lt;&lt;&lt;", re.DOTALL)  # a match is words: it begins with no ">"
 _START_DIGITS: Final = 9
 
 _TAGS: Final = (

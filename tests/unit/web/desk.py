@@ -98,15 +98,18 @@ class FakeDesk:
 
     async def answer(self, session_id: str, fence: Fence, text: str) -> None:
         """End a turn with its answer."""
-        await self._db.turns.finish(fence, NewMessage("assistant", text, finish_reason="stop", op_id=f"{fence.turn_id}f"))
+        await self._db.turns.finish(
+            fence, NewMessage("assistant", text, finish_reason="stop", op_id=f"{fence.turn_id}f")
+        )
         self._live.finish(session_id, fence.turn_id)
 
     async def tool(self, fence: Fence, name: str, arguments: str, result: str) -> None:
         """Store one tool call and its result."""
-        call = {"id": f"{fence.turn_id}c", "type": "function", "function": {"name": name, "arguments": arguments}}
+        call_id = f"{fence.turn_id}c"
+        call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
         steps = [
             NewMessage("assistant", None, tool_calls=[call], finish_reason="tool_calls", op_id=f"{fence.turn_id}a"),
-            NewMessage("tool", result, tool_call_id=call["id"], tool_name=name, op_id=f"{fence.turn_id}b"),
+            NewMessage("tool", result, tool_call_id=call_id, tool_name=name, op_id=f"{fence.turn_id}b"),
         ]
         await self._db.turns.step(fence, steps)
 
