@@ -49,7 +49,7 @@ def decode_content(text: str | None) -> Any:
 
 
 def plain_text(stored: str | None) -> str:
-    """Stored content as a person reads it: texts of the parts, one per line, and `[image]` and the like for the rest."""
+    """Stored content as a person reads it: the texts of its parts, one per line, `[image]` and the like for the rest."""
     if not stored:
         return ""
     if not stored.startswith(_RECORD_STARTS):

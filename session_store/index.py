@@ -1,11 +1,11 @@
 """The search index: feeding it, keeping it true, building it anew.
 
-Contract: `messages_fts` holds every message up to the watermark, apart from those named in messages_fts_queue. `update`
-is the last thing in each write transaction and moves the watermark in the same commit as the rows it covers, so what a
-transaction stores can be found as soon as it is committed. Rows put in or changed by other tools are caught up by the
-next `update`. The index has no copy of its text: it forgets a message when it is told the old tokens, made again from the
-old text by the same segmentation; therefore an index of another SEGMENTATION is not touched but built anew (an older
-one) or left alone (a newer one, whose process looks after it).
+Contract: `messages_fts` holds every message up to the watermark, apart from those named in messages_fts_queue.
+`update` is the last thing in each write transaction and moves the watermark in the same commit as the rows it covers,
+so what a transaction stores can be found as soon as it is committed. Rows put in or changed by other tools are caught
+up by the next `update`. The index has no copy of its text: it forgets a message when it is told the old tokens, made
+again from the old text by the same segmentation; therefore an index of another SEGMENTATION is not touched but built
+anew (an older one) or left alone (a newer one, whose process looks after it).
 Failure: errors of the driver pass through; the caller repeats its transaction without the index and calls
 `mark_broken`. A broken index is neither fed nor searched until `rebuild_step` has replaced it.
 Limits: of one message the first 48 K and last 16 K characters are indexed, of tool output, tool calls and their
@@ -34,6 +34,7 @@ __all__ = [
 
 _LIVE: Final = "messages_fts"
 _NEXT: Final = "messages_fts_next"
+_BLANK: Final = "messages_fts_blank"
 _TEXT: Final = (48 * 1024, 16 * 1024)
 _OUTPUT: Final = (6 * 1024, 2 * 1024)
 _NOBODY: Final = "nobody"
@@ -95,12 +96,22 @@ _FORGET: Final = "INSERT INTO {table} ({table}, rowid, content, scope) VALUES ('
 _TUNE: Final = "INSERT INTO {table} ({table}, rank) VALUES (?, ?)"
 _TUNING: Final = (("automerge", 8), ("crisismerge", 32))
 _TUNED: Final = "SELECT count(*) FROM messages_fts_config WHERE k IN ('automerge', 'crisismerge')"
-_CREATE_NEXT: Final = """
-CREATE VIRTUAL TABLE messages_fts_next USING fts5(
-    content, scope, content='', tokenize='unicode61 remove_diacritics 2'
-)
+_CREATE: Final = """
+CREATE VIRTUAL TABLE {table} USING fts5(content, scope, content='', tokenize='unicode61 remove_diacritics 2')
 """
 _DROP: Final = "DROP TABLE IF EXISTS {table}"
+_IS_FTS5: Final = """
+SELECT count(*) FROM sqlite_master WHERE name = ? AND sql LIKE 'CREATE VIRTUAL TABLE%fts5%'
+"""
+#: A damaged table cannot even be dropped. These give its inner tables the contents of an empty index first.
+_EMPTY: Final = (
+    "CREATE TABLE IF NOT EXISTS {table}_data (id INTEGER PRIMARY KEY, block BLOB)",
+    "CREATE TABLE IF NOT EXISTS {table}_config (k PRIMARY KEY, v) WITHOUT ROWID",
+    "DELETE FROM {table}_data",
+    "DELETE FROM {table}_config",
+    "INSERT INTO {table}_data SELECT id, block FROM messages_fts_blank_data",
+    "INSERT INTO {table}_config SELECT k, v FROM messages_fts_blank_config",
+)
 _RENAME_NEXT: Final = "ALTER TABLE messages_fts_next RENAME TO messages_fts"
 
 
@@ -151,7 +162,7 @@ def update(tx: Tx, limit: int = 512) -> None:
 
 
 def pending(rx: Rx) -> bool:
-    """Whether `rebuild_step` has something to do: messages that are not indexed as they stand, or a new index to build."""
+    """Whether `rebuild_step` has something to do: messages not indexed as they stand, or a new index to build."""
     state = index_state(rx)
     if state.foreign:
         return False
@@ -167,11 +178,16 @@ def mark_broken(tx: Tx, reason: str) -> None:
 
 
 def start_rebuild(tx: Tx) -> None:
-    """Begin a new index beside the one in use, or begin again; `rebuild_step` does the work."""
-    tx.run(_DROP.format(table=_NEXT))
-    tx.run(_CREATE_NEXT)
-    for option, value in _TUNING:
-        tx.run(_TUNE.format(table=_NEXT), (option, value))
+    """Begin a new index, or begin again; `rebuild_step` does the work.
+
+    The present one stays in use meanwhile if it can be used.
+    """
+    if not index_state(tx).usable:
+        _discard(tx, _LIVE)
+        tx.run(_CREATE.format(table=_LIVE))
+    _discard(tx, _NEXT)
+    tx.run(_CREATE.format(table=_NEXT))
+    _tune(tx, _NEXT)
     tx.run(_SET, ("fts_rebuild", "0"))
 
 
@@ -262,7 +278,7 @@ def _drain(tx: Tx, state: IndexState, limit: int) -> bool:
 
 
 def _look_at_schema(tx: Tx, state: IndexState) -> None:
-    """After any change of the schema: is the index still ours, alone, and tuned?"""
+    """After any change of the schema, see whether the index is still ours alone, and tuned."""
     intruders = [row["name"] for row in tx.all(_OLD_TRIGGERS)]
     for name in intruders:
         tx.run(_DROP_TRIGGER.format(name=name))
@@ -273,9 +289,23 @@ def _look_at_schema(tx: Tx, state: IndexState) -> None:
         elif intruders or (tx.value(_INTRUDER) or 0) > state.watermark:
             mark_broken(tx, "another tool has written to it")
         elif not tx.value(_TUNED):
-            for option, value in _TUNING:
-                tx.run(_TUNE.format(table=_LIVE), (option, value))
+            _tune(tx, _LIVE)
     tx.run(_SET, ("fts_schema", str(tx.value(_COOKIE))))
+
+
+def _tune(tx: Tx, table: str) -> None:
+    for option, value in _TUNING:
+        tx.run(_TUNE.format(table=table), (option, value))
+
+
+def _discard(tx: Tx, table: str) -> None:
+    """Drop an index table, whatever its state."""
+    if tx.value(_IS_FTS5, (table,)):
+        tx.run(_CREATE.format(table=_BLANK))
+        for statement in _EMPTY:
+            tx.run(statement.format(table=table))
+        tx.run(_DROP.format(table=_BLANK))
+    tx.run(_DROP.format(table=table))
 
 
 def _swap(tx: Tx, watermark: int) -> None:

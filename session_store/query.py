@@ -1,12 +1,12 @@
 """What people type into a search, as something that can be looked for.
 
-Contract: `parse` reads words, "phrases", prefix*, AND (also between words that stand side by side), OR and NOT. AND binds
-tighter than OR, NOT concerns the next term; operators are these three words in capitals and nothing else. Every term is
-quoted by us, so no input can reach the index as syntax. A word with punctuation in or before it (src/main.py, don't,
-#123, 50%) is a phrase for the index whose exact spelling is checked on the text afterwards. Sentence punctuation,
-parentheses and quotes around a word are ignored, and so is punctuation that stands alone beside words. An unclosed quote
-ends with the query; operators without a term are dropped.
-Failure: `QueryError` says why nothing can be searched: no term, only terms to leave out, more than MAX_QUERY characters.
+Contract: `parse` reads words, "phrases", prefix*, AND (also between words that stand side by side), OR and NOT. AND
+binds tighter than OR, NOT concerns the next term; operators are these three words in capitals and nothing else. Every
+term is quoted by us, so no input can reach the index as syntax. A word with punctuation in or before it (src/main.py,
+don't, #123, 50%) is a phrase for the index whose exact spelling is checked on the text afterwards. Sentence
+punctuation, parentheses and quotes around a word are ignored, and so is punctuation that stands alone beside words. An
+unclosed quote ends with the query; operators without a term are dropped.
+Failure: `QueryError` says why nothing can be searched: no term, only terms to leave out, or too many characters.
 Limits: no grouping. Phrases compare words, not what stands between them, unless they contain punctuation themselves.
 """
 
@@ -26,8 +26,11 @@ __all__ = ["MAX_QUERY", "Clause", "Haystack", "Query", "Term", "parse"]
 MAX_QUERY: Final = 2048
 """Longest query, in characters."""
 _RELAXED_TERMS: Final = 64
+_PAIR: Final = 2
 
-_OPERATORS: Final = frozenset({"AND", "OR", "NOT"})
+_NEGATION: Final = frozenset({"NOT"})
+_ALTERNATIVE: Final = frozenset({"OR"})
+_OPERATORS: Final = _NEGATION | _ALTERNATIVE | {"AND"}
 _TYPOGRAPHIC_QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\uff02", '"'))
 _TOKEN: Final = re.compile(r'"(?P<phrase>[^"]*)(?:"(?P<star>\*?)|\Z)|(?P<word>[^\s"]+)')
 _BEFORE: Final = "('`\u00ab\u2039\u00bf\u00a1\u2018\u201a\uff08\u300a\u300c\u300e\u3010\u3008\u3014"
@@ -69,9 +72,9 @@ class Haystack:
 class Term:
     """One thing to look for.
 
-    literal: as it must be spelled, in the normal form. phrase: what the index is asked for; '' if it can hold nothing of
-    the term (emoji, punctuation). tokens: the same as a sequence of words. spelled: the index's answer is not enough, the
-    literal must be in the text.
+    literal: as it must be spelled, in the normal form. phrase: what the index is asked for; '' if it can hold nothing
+    of the term (emoji, punctuation). tokens: the same as a sequence of words. spelled: the index's answer is not enough,
+    the literal must be in the text.
     """
 
     literal: str
@@ -166,13 +169,13 @@ def parse(text: str) -> Query:
     wanted: list[Term] = []
     unwanted: list[Term] = []
     negated = False
-    for token in [*tokens, "OR"]:
+    for token in [*tokens, *_ALTERNATIVE]:
         if isinstance(token, Term):
             (unwanted if negated else wanted).append(token)
             negated = False
-        elif token == "NOT":
+        elif token in _NEGATION:
             negated = True
-        elif token == "OR":
+        elif token in _ALTERNATIVE:
             if unwanted and not wanted:
                 raise QueryError(_ONLY_NOT)
             if wanted:
@@ -235,7 +238,8 @@ def _pieces(term: Term) -> Iterator[Term]:
         yield term
         return
     for _, run, unspaced in runs(term.literal):
-        pieces = [run] if len(run) <= 2 or not unspaced else [run[at : at + 2] for at in range(len(run) - 1)]
+        pairs = [run[at : at + _PAIR] for at in range(len(run) - _PAIR + 1)]
+        pieces = pairs if unspaced and pairs else [run]
         for piece in pieces:
             if made := _term(piece, prefix=term.prefix and term.literal.endswith(piece)):
                 yield made

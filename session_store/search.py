@@ -1,14 +1,16 @@
 """Searching messages.
 
-Contract: hits come newest first. Who may see a session is part of the index query (the scope column) and is judged again
-on the session's row; rewound messages are hidden; `limit` and `offset` are exact. What the index holds is asked of the
-index, exact spelling is checked on the text; messages that the index does not hold yet, or holds in an older form, are
-read instead, so that a search is right at any moment. Two things are found by scanning the newest messages, and such hits
-say `approximate`: terms that no index can hold (emoji, punctuation), and, when the index has no answer at all, the terms
-as parts of words. While the index is broken everything is found by scanning. A failure is an error, never an empty list.
+Contract: hits come newest first. Who may see a session is part of the index query (the scope column) and is judged
+again on the session's row; rewound messages are hidden; `limit` and `offset` are exact. What the index holds is asked
+of the index, exact spelling is checked on the text; messages that the index does not hold yet, or holds in an older
+form, are read instead, so that a search is right at any moment. Two things are found by scanning the newest messages,
+and such hits say `approximate`: terms that no index can hold (emoji, punctuation), and, when the index has no answer at
+all, the terms as parts of words. While the index is broken everything is found by scanning. A failure is an error,
+never an empty list.
 Failure: `QueryError` for the query, `InvalidArgument` for limit and offset, `StoreBusy` when it takes too long.
-Limits: a scan and a check of spelling look at the newest 20,000 visible messages, a scan for at most 2 s; of messages
-that the index does not hold yet, at the newest 5,000. A whole search takes at most 8 s.
+Limits: a check of spelling looks at the newest 20,000 messages that the index offers, a scan at the newest 20,000
+visible messages and for at most 1.5 s, at messages that the index does not hold yet the newest 5,000. A whole search
+takes at most 8 s.
 """
 
 from __future__ import annotations
@@ -19,30 +21,31 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final, Protocol, TypeAlias, TypeVar
+from itertools import chain, islice
+from typing import Final, TypeAlias
 
 from session_store.content import plain_text, readable, tool_calls_text
-from session_store.errors import IndexDamaged, InvalidArgument, StoreDamaged
+from session_store.engine import Engine
+from session_store.errors import IndexDamaged, InvalidArgument, StoreDamaged, StoreError
 from session_store.index import IndexState, index_state, mark_broken, scope_token
 from session_store.models import Visibility
 from session_store.query import Clause, Haystack, Query, parse
 from session_store.rows import SearchContext, SearchHit
 from session_store.snippet import snippet
-from session_store.tx import Param, Row, Rx, Tx
+from session_store.tx import Param, Row, Rx
 from session_store.visible import only_visible, visible_params
 
 __all__ = ["Search"]
 
-T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 LIMIT_MOST: Final = 1000
 SEARCH_TIME: Final = 8.0
-SCAN_TIME: Final = 2.0
+SCAN_TIME: Final = 1.5
 SCAN_MOST: Final = 20_000
 UNINDEXED_MOST: Final = 5_000
 _PAGE: Final = 200
+_PAGE_MOST: Final = 5_000
 _CONTEXT: Final = 200
 _HIGHEST: Final = 2**63 - 1
 
@@ -58,30 +61,30 @@ _FILTERS: Final = """
     AND (?8 IS NULL OR COALESCE(s.root_id, s.id) NOT IN (SELECT value FROM json_each(?8)))
 """
 #: What the index finds, newest first below an id (10), without what is queued to be indexed again.
-_FOUND: Final = f"""
+_FOUND: Final = """
 SELECT m.id, m.content, m.tool_name, m.tool_calls
 FROM messages_fts CROSS JOIN messages AS m ON m.id = messages_fts.rowid JOIN sessions AS s ON s.id = m.session_id
 WHERE messages_fts MATCH ?9 AND messages_fts.rowid < ?10
     AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = m.id)
-    {_FILTERS}
+    /*filters*/
 ORDER BY messages_fts.rowid DESC LIMIT ?11
 """
 #: The same without texts.
 _FOUND_IDS: Final = _FOUND.replace("m.id, m.content, m.tool_name, m.tool_calls", "m.id")
 #: Messages that the index does not hold as they stand, newest first below an id (10). 9: the watermark.
-_UNINDEXED: Final = f"""
+_UNINDEXED: Final = """
 SELECT m.id, m.content, m.tool_name, m.tool_calls
 FROM messages AS m JOIN sessions AS s ON s.id = m.session_id
 WHERE m.id < ?10 AND (m.id > ?9 OR m.id IN (SELECT message_id FROM messages_fts_queue))
-    {_FILTERS}
+    /*filters*/
 ORDER BY m.id DESC LIMIT ?11
 """
 #: Visible messages, newest first between two ids (9: from, 10: below).
-_SCANNED: Final = f"""
+_SCANNED: Final = """
 SELECT m.id, m.content, m.tool_name, m.tool_calls
 FROM messages AS m JOIN sessions AS s ON s.id = m.session_id
 WHERE m.id < ?10 AND m.id >= ?9
-    {_FILTERS}
+    /*filters*/
 ORDER BY m.id DESC LIMIT ?11
 """
 _NEWEST: Final = "SELECT max(id) FROM messages"
@@ -101,18 +104,11 @@ SELECT role, content, tool_calls FROM messages
 WHERE session_id = ? AND id > ? AND rewound = 0 ORDER BY id LIMIT 1
 """
 
+#: What a damaged or missing index makes of a query; damage of messages looks the same.
+_PERHAPS_THE_INDEX: Final = (IndexDamaged, StoreDamaged, StoreError)
+
 #: A message id, and whether it was found without scanning. Sorts by id, the better way first when reversed.
 _Found: TypeAlias = tuple[int, bool]
-
-
-class SearchEngine(Protocol):
-    """What a search needs of the store: to read, and to report a damaged index."""
-
-    async def write(self, op: Callable[[Tx], T], *, size: int = 0) -> T:
-        """Commit one operation."""
-
-    async def read(self, query: Callable[[Rx], T], *, timeout: float | None = None) -> T:
-        """Run one query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ class _Request:
     offset: int
 
     def sql(self, template: str) -> str:
-        return only_visible(template, self.visible_to)
+        return only_visible(template.replace("/*filters*/", _FILTERS), self.visible_to)
 
     def match(self, clauses: Iterable[Clause]) -> str:
         """The index query: the clauses, and whose messages they may be in."""
@@ -142,10 +138,10 @@ class _Request:
 class Search:
     """The search of the store."""
 
-    def __init__(self, engine: SearchEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def search_messages(
+    async def search_messages(  # noqa: PLR0913, PLR0917 - the documented parameters
         self,
         query: str | Query,
         source_filter: Collection[str] | None = None,
@@ -190,43 +186,51 @@ class Search:
             return []
         try:
             return await self._engine.read(lambda rx: _search(rx, request), timeout=SEARCH_TIME)
-        except (IndexDamaged, StoreDamaged) as error:
-            # Which of both it is shows when the messages are read without the index.
+        except StoreError as error:
+            if type(error) not in _PERHAPS_THE_INDEX:
+                raise
+            # Whether it is only the index shows when the messages are read without it.
             hits = await self._engine.read(lambda rx: _scan_only(rx, request), timeout=SEARCH_TIME)
-            reason = f"a search found it damaged ({error.__cause__ or error})"
-            _LOG.warning("The search index is marked broken: %s", reason)
-            await self._engine.write(lambda tx: mark_broken(tx, reason))
+            reason = f"a search could not use it ({error.__cause__ or error})"
+            _LOG.warning("The search index was left aside: %s", reason)
+            if type(error) is not StoreError:
+                await self._engine.write(lambda tx: mark_broken(tx, reason))
             return hits
 
 
 def _listed(values: Collection[str] | None) -> str | None:
-    return None if values is None else json.dumps(sorted(values))
+    if values is None:
+        return None
+    return json.dumps([values] if isinstance(values, str) else sorted(values))
 
 
 def _search(rx: Rx, request: _Request) -> list[SearchHit]:
     state = index_state(rx)
     if not state.usable:
         return _scan_only(rx, request)
-    found = _newest_first(_streams(rx, request, state))
+    until = time.monotonic() + SCAN_TIME
+    found = _newest_first(_streams(rx, request, state, until))
     first = next(found, None)
-    if first is None:
-        return _scan_only(rx, request)
-    page = islice(_chain(first, found), request.offset, request.offset + request.limit)
+    if first is None and any(clause.match for clause in request.query.clauses):
+        return _scan_only(rx, request, until)
+    whole = found if first is None else chain((first,), found)
+    return _page(rx, request, whole)
+
+
+def _scan_only(rx: Rx, request: _Request, until: float | None = None) -> list[SearchHit]:
+    """Everything by scanning, terms also as parts of words."""
+    until = time.monotonic() + SCAN_TIME if until is None else until
+    return _page(
+        rx, request, _scan(rx, request, lambda text: any(one.stands_in(text) for one in request.query.clauses), until)
+    )
+
+
+def _page(rx: Rx, request: _Request, found: Iterator[_Found]) -> list[SearchHit]:
+    page = list(islice(found, request.offset, request.offset + request.limit))
     return [_hit(rx, request, message_id, approximate=not exact) for message_id, exact in page]
 
 
-def _scan_only(rx: Rx, request: _Request) -> list[SearchHit]:
-    found = _scan(rx, request, lambda text: any(clause.stands_in(text) for clause in request.query.clauses))
-    page = islice(found, request.offset, request.offset + request.limit)
-    return [_hit(rx, request, message_id, approximate=True) for message_id, _ in page]
-
-
-def _chain(first: _Found, rest: Iterator[_Found]) -> Iterator[_Found]:
-    yield first
-    yield from rest
-
-
-def _streams(rx: Rx, request: _Request, state: IndexState) -> Iterator[Iterator[_Found]]:
+def _streams(rx: Rx, request: _Request, state: IndexState, until: float) -> Iterator[Iterator[_Found]]:
     """All ways to find something, each newest first."""
     clauses = request.query.clauses
     exact = [clause for clause in clauses if clause.match and clause.exact]
@@ -237,7 +241,7 @@ def _streams(rx: Rx, request: _Request, state: IndexState) -> Iterator[Iterator[
             yield _checked(rx, request, clause)
     unheld = [clause for clause in clauses if not clause.match]
     if unheld:
-        yield _scan(rx, request, lambda text: any(clause.holds(text) for clause in unheld))
+        yield _scan(rx, request, lambda text: any(clause.holds(text) for clause in unheld), until)
     if state.queued or (rx.value(_NEWEST) or 0) > state.watermark:
         yield _unindexed(rx, request, state.watermark)
 
@@ -298,19 +302,19 @@ def _unindexed(rx: Rx, request: _Request, watermark: int) -> Iterator[_Found]:
             return
 
 
-def _scan(rx: Rx, request: _Request, fits: Callable[[Haystack], bool]) -> Iterator[_Found]:
+def _scan(rx: Rx, request: _Request, fits: Callable[[Haystack], bool], until: float) -> Iterator[_Found]:
     """The newest visible messages whose text fits, within the bounds of a scan."""
-    until = time.monotonic() + SCAN_TIME
     below = (rx.value(_NEWEST) or 0) + 1
-    seen = 0
+    seen, ids = 0, _PAGE
     while below > 0 and seen < SCAN_MOST and time.monotonic() < until:
-        # Bounded by ids, not by rows, so that no step takes long when few messages are visible.
-        first = below - _PAGE
-        for row in rx.all(request.sql(_SCANNED), (*request.params, first, below, _PAGE)):
-            seen += 1
+        # Bounded by ids, not by rows, so that no step takes long; wider where few messages are visible.
+        rows = rx.all(request.sql(_SCANNED), (*request.params, below - ids, below, ids))
+        for row in rows:
             if fits(_haystack(row)):
                 yield row["id"], False
-        below = first
+        seen += len(rows)
+        below -= ids
+        ids = min(2 * ids, _PAGE_MOST) if len(rows) < ids // 8 else _PAGE
 
 
 def _haystack(row: Row) -> Haystack:

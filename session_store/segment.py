@@ -20,7 +20,19 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-__all__ = ["BREAK", "SEGMENTATION", "SPACED", "cap", "has_word", "is_unspaced", "normal", "runs", "segment", "words"]
+__all__ = [
+    "BREAK",
+    "SEGMENTATION",
+    "SPACED",
+    "aligned",
+    "cap",
+    "has_word",
+    "is_unspaced",
+    "normal",
+    "runs",
+    "segment",
+    "words",
+]
 
 SEGMENTATION = 1
 BREAK = "\ue000"
@@ -53,6 +65,9 @@ _PLAIN = (
     "\uff3b-\uff3e\uff5b-\uff64"
 )
 _NOT_PLAIN = re.compile(f"[^{_PLAIN}]")
+
+# The same without the dots that normalising turns into several characters.
+_NOT_ALIGNED = re.compile(f"[^{_PLAIN.replace(chr(0x2018) + '-' + chr(0x2027), chr(0x2018) + '-' + chr(0x2023))}]")
 
 # Dropped: soft hyphen, zero-width space, word joiner, byte order mark, direction marks, variation selectors.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff]")
@@ -105,6 +120,11 @@ def normal(text: str) -> str:
         text = text.replace(variant, plain)
     # lower() makes two characters of İ and looks at the neighbours of Σ; a substring must fold like its text.
     return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
+
+
+def aligned(text: str) -> bool:
+    """Whether `normal` surely leaves every character of the text where it stands."""
+    return text.isascii() or _NOT_ALIGNED.search(text) is None
 
 
 def words(text: str) -> str:

@@ -1,24 +1,25 @@
 """A short piece of a message around what was found, on the text as it was written.
 
-Contract: about TOKENS words (characters in scripts without spaces) around the place where most of the wanted terms stand
-close together; each occurrence inside is put between `>>>` and `<<<`, cuts are shown by `…`. Terms are found as the
-index finds them, in any spelling that is equal to it (case, width, composition, Latin diacritics). If none can be found,
-the beginning of the text is returned without marks.
-Limits: looks at the first 200 occurrences of a term and shows at most 1,200 characters. The text between the marks is the
-original, line breaks and control characters included.
+Contract: about TOKENS words (characters in scripts without spaces) around the place where most of the wanted terms
+stand close together; each occurrence inside is put between `>>>` and `<<<`, cuts are shown by `…`. Terms are found as
+the index finds them, in any spelling that is equal to it (case, width, composition, Latin diacritics). If none can be
+found, the beginning of the text is returned without marks.
+Limits: looks at the first 200 occurrences of a term and shows at most some 1,200 characters. The text between the marks
+is the original, line breaks and control characters included.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
 from session_store.query import Term
-from session_store.segment import BREAK, SPACED, is_unspaced, normal, runs
+from session_store.segment import BREAK, SPACED, aligned, is_unspaced, normal, runs
 
 __all__ = ["TOKENS", "snippet"]
 
@@ -42,7 +43,7 @@ class _Span(NamedTuple):
 
 
 class _View(NamedTuple):
-    """A piece of the text and its normal form. same: positions are equal in both."""
+    """A piece of the text and the form of it that is searched. same: positions are equal in both."""
 
     offset: int
     original: str
@@ -52,35 +53,44 @@ class _View(NamedTuple):
 
 def snippet(text: str, terms: Sequence[Term]) -> str:
     """Cut `text` around the best place for `terms`."""
-    spans = _occurrences(text, terms)
-    if not spans:
-        return _cut(text, 0, 0, ())
-    best = max(range(len(spans)), key=lambda at: (_terms_near(spans, at), -at))
-    return _cut(text, spans[best].start, spans[best].end, spans)
+    for form in (normal, _without_marks):
+        views = list(_views(text, form))
+        for inside in (False, True):
+            for view in views:
+                if spans := _occurrences(view, terms, inside=inside):
+                    best = _originally(view, max(spans, key=lambda span: (_terms_near(spans, span), -span.start)))
+                    return _cut(text, best, _near(text, best, terms, form))
+    return _cut(text, _Span(0, 0, 0), ())
 
 
-def _terms_near(spans: Sequence[_Span], at: int) -> int:
-    near = {spans[at].term}
-    for span in islice(spans, at + 1, None):
-        if span.start > spans[at].start + _NEAR:
-            break
-        near.add(span.term)
-    return len(near)
+def _near(text: str, best: _Span, terms: Sequence[Term], form: Callable[[str], str]) -> list[_Span]:
+    """The occurrences that a cut around the best place may show, as positions in the text."""
+    offset = max(0, best.start - _WIDTH)
+    piece = text[offset : best.end + 2 * _WIDTH]
+    view = _View(offset, piece, form(piece), aligned(piece))
+    return [_originally(view, span) for span in _occurrences(view, terms, inside=True)]
 
 
-def _cut(text: str, anchor: int, anchor_end: int, spans: Sequence[_Span]) -> str:
-    before = [start for start, _ in _tokens(text, max(0, anchor - _WIDTH), anchor)]
-    start = before[-_LEAD] if len(before) >= _LEAD else max(0, anchor - _WIDTH)
-    after = [end for _, end in _tokens(text, anchor, anchor + 2 * _WIDTH)]
-    room = TOKENS - min(len(before), _LEAD)
-    end = after[room - 1] if len(after) >= room else min(len(text), anchor + 2 * _WIDTH)
-    end = max(end, min(anchor_end, anchor + 2 * _WIDTH))
+def _terms_near(spans: Sequence[_Span], first: _Span) -> int:
+    """How many different terms stand from `first` on within a short distance."""
+    at = bisect_left(spans, first)
+    last = bisect_left(spans, _Span(first.start + _NEAR, 0, 0))
+    return len({span.term for span in spans[at:last]} | {first.term})
+
+
+def _cut(text: str, best: _Span, spans: Sequence[_Span]) -> str:
+    furthest = best.start + 2 * _WIDTH
+    before = [start for start, _ in _tokens(text, max(0, best.start - _WIDTH), best.start)][-_LEAD:]
+    start = before[0] if len(before) == _LEAD else max(0, best.start - _WIDTH)
+    after = [end for _, end in _tokens(text, best.start, furthest)][: TOKENS - len(before)]
+    end = after[-1] if len(before) + len(after) == TOKENS else min(len(text), furthest)
+    end = max(end, min(best.end, furthest))
     if found := _AFTER_WORD.match(text, end):
         end = found.end()
     pieces = []
     at = start
     for span in spans:
-        if span.start >= at and span.start < end:
+        if at <= span.start < end:
             stop = min(span.end, end)
             pieces += [text[at : span.start], ">>>", text[span.start : stop], "<<<"]
             at = stop
@@ -98,24 +108,16 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield at, at + len(run)
 
 
-def _occurrences(text: str, terms: Sequence[Term]) -> list[_Span]:
-    views = list(_views(text))
-    for forms in (views, map(_without_marks, views)):
-        looked_at = list(forms)
-        spans = sorted(span for number, term in enumerate(terms) for span in _places(looked_at, term, number))
-        if spans:
-            return spans
-    return []
-
-
-def _places(views: Sequence[_View], term: Term, number: int) -> list[_Span]:
-    """Occurrences as words if there are any, else inside words."""
-    for pattern in _patterns(term):
-        found = (_span(view, match, number) for view in views for match in pattern.finditer(view.form))
-        spans = list(dict.fromkeys(islice(found, _OCCURRENCES)))
-        if spans:
-            return spans
-    return []
+def _occurrences(view: _View, terms: Sequence[Term], *, inside: bool) -> list[_Span]:
+    """Where the terms stand in the form of a view, in order; inside words only if asked and not found as words."""
+    spans: list[_Span] = []
+    for number, term in enumerate(terms):
+        for pattern in _patterns(term)[: 2 if inside else 1]:
+            found = [_Span(*match.span(), number) for match in islice(pattern.finditer(view.form), _OCCURRENCES)]
+            if found:
+                spans += found
+                break
+    return sorted(spans)
 
 
 @lru_cache(512)
@@ -130,18 +132,18 @@ def _patterns(term: Term) -> tuple[re.Pattern[str], ...]:
     return re.compile(f"{head}{spelling}{tail}"), re.compile(literal)
 
 
-def _views(text: str) -> Iterator[_View]:
-    form = normal(text)
-    if text.isascii() or (unicodedata.is_normalized("NFKC", text) and len(form) == len(text)):
-        yield _View(0, text, form, same=True)
+def _views(text: str, form: Callable[[str], str]) -> Iterator[_View]:
+    if aligned(text):
+        yield _View(0, text, form(text), same=True)
         return
     for offset in range(0, len(text), _PIECE - _OVERLAP):
         piece = text[offset : offset + _PIECE]
-        yield _View(offset, piece, normal(piece), same=False)
+        formed = form(piece)
+        yield _View(offset, piece, formed, same=unicodedata.is_normalized("NFKC", piece) and len(formed) == len(piece))
 
 
-def _without_marks(view: _View) -> _View:
-    return view._replace(form="".join(map(_plain_letter, view.form)))
+def _without_marks(text: str) -> str:
+    return "".join(map(_plain_letter, normal(text)))
 
 
 @lru_cache(2048)
@@ -151,11 +153,12 @@ def _plain_letter(character: str) -> str:
     return first if first.isascii() else character
 
 
-def _span(view: _View, match: re.Match[str], number: int) -> _Span:
-    start, end = match.span()
-    if not view.same:
-        start, end = _original_start(view.original, start), _original_end(view.original, end)
-    return _Span(view.offset + start, view.offset + end, number)
+def _originally(view: _View, span: _Span) -> _Span:
+    """The span as positions in the text."""
+    if view.same:
+        return _Span(view.offset + span.start, view.offset + span.end, span.term)
+    start, end = _original_start(view.original, span.start), _original_end(view.original, span.end)
+    return _Span(view.offset + start, view.offset + end, span.term)
 
 
 def _original_start(text: str, position: int) -> int:
