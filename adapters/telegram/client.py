@@ -43,8 +43,9 @@ __all__ = ["SEND_SECONDS", "STOP_GRACE", "TelegramAdapter"]
 START_SECONDS = 20.0
 SEND_SECONDS = 30.0
 TYPING_SECONDS = 5.0
-STOP_GRACE = 3.0
-CLOSE_SECONDS = 1.0
+#: Stopping may take the grace and three times the time to close: less than five seconds in all.
+STOP_GRACE = 2.5
+CLOSE_SECONDS = 0.75
 #: Seconds until a part is tried again that came before the adapter was started or after it was stopped.
 _AWAY = 5.0
 #: The same when it found no free place among the requests in flight.
@@ -127,17 +128,15 @@ class TelegramAdapter:
             self._receiving.cancel()
             await asyncio.wait([self._receiving], timeout=CLOSE_SECONDS)
             self._receiving = None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_GRACE):
-                await self._all_sent.wait()
+        await self._sent_within(STOP_GRACE)
         for bound in self._in_flight:
             if not bound.expired():
                 bound.reschedule(asyncio.get_running_loop().time())
+        await self._sent_within(CLOSE_SECONDS)
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(TimeoutError, TelegramError, httpx.HTTPError):
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    await self._all_sent.wait()
                     await connection.close()
         self._report(AdapterState.STOPPED, None)
 
@@ -165,6 +164,11 @@ class TelegramAdapter:
                 await show_typing(connection.bot, place)
         except Exception as error:  # noqa: BLE001  (decoration: no failure of it may reach a turn)
             _log.debug("telegram_typing_failed", reason=connection.without_token(str(error)))
+
+    async def _sent_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._all_sent.wait()
 
     @contextlib.asynccontextmanager
     async def _request(self) -> AsyncIterator[Connection]:
