@@ -58,6 +58,8 @@ class Desk:
         self._holder = holder
         self._model = model
         self._typing = typing
+        # A lane and the recovery may find the same turn; the store tells processes apart, not tasks of one.
+        self._recovering: set[str] = set()
 
     async def handle(self, row: InboxRow) -> bool:
         """Work one row; see the module's contract."""
@@ -104,6 +106,15 @@ class Desk:
 
     async def recover(self, turn_id: str) -> bool:
         """Take over one turn whose process is gone and run it again (or give it up); False if somebody else did."""
+        if turn_id in self._recovering:
+            return False
+        self._recovering.add(turn_id)
+        try:
+            return await self._take_over(turn_id)
+        finally:
+            self._recovering.discard(turn_id)
+
+    async def _take_over(self, turn_id: str) -> bool:
         claim = await self._db.turns.take_over(turn_id, self._holder)
         if claim.status != "claimed":
             return False

@@ -29,6 +29,7 @@ __all__ = ["MAX_LANES", "Lanes", "Outcome"]
 MAX_LANES = 64
 MAX_ATTEMPTS = 3
 RETRY_SECONDS = 1.0
+BUSY_SECONDS = 0.05
 IDLE_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
@@ -89,6 +90,8 @@ class Lanes:
         waiting = Bell(self._db)
         try:
             while not await self._handler(row) and not self._closing:
+                # Each try is a transaction, and each commit rings: without the pause, waiting would make its own work.
+                await anyio.sleep(BUSY_SECONDS)
                 await waiting.wait(RETRY_SECONDS)
             self._failures.pop(row["id"], None)
         except StoreError as error:

@@ -1,7 +1,8 @@
 """Logging of the gateway: one line per event on stderr, our own and the libraries' alike.
 
 Contract: secrets never reach a log (they are `SecretStr` in the settings); libraries that log request addresses with
-tokens in them are raised to WARNING. Colours only on a terminal.
+tokens in them are raised to WARNING; tracebacks are printed without the values of variables.
+Colours only on a terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def set_up_logs() -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+                structlog.dev.ConsoleRenderer(
+                    colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+                ),
             ],
         )
     )

@@ -185,7 +185,8 @@ class TurnRunner:
         fence = running.fence
         if answer is not None:
             message = NewMessage("assistant", answer.text, finish_reason=answer.finish_reason, op_id=_final_id(work))
-            await self._db.turns.finish(fence, message, self._outgoing(work, "answer", answer.text))
+            outgoing = (*_reset_notice(work), *self._outgoing(work, "answer", answer.text))
+            await self._db.turns.finish(fence, message, outgoing)
             return answer.text
         if running.end is _End.SHUTDOWN:
             await self._leave(fence)
@@ -237,6 +238,15 @@ class TurnRunner:
                 reply_to=None if work.place.private else work.reply_to,
             ),
         )
+
+
+def _reset_notice(work: Work) -> Sequence[NewOutbox]:
+    """A word to the person when the reset policy began a new session with their message."""
+    words = {"daily": "a new day", "idle": "a long pause"}.get(work.claim.reset_reason or "")
+    if words is None:
+        return ()
+    body = f"A new session begins ({words}). The former one is kept; `/search` finds what was said."
+    return (NewOutbox(place=place_ref(work.place), kind="notice", body=body),)
 
 
 def _final_id(work: Work) -> str:
