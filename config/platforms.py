@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -64,6 +64,9 @@ _SocketAddress = Annotated[str | None, AfterValidator(_socket_address)]
 class Account(Section):
     """One account of one platform. Its `name` is the account in places and session keys."""
 
+    #: The secret that names the account to its platform.
+    identified_by: ClassVar[str] = "token"
+
     enabled: bool = setting(False, "true or false", "Whether the gateway serves this account.")
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")] = setting(
         MAIN,
@@ -77,12 +80,6 @@ class Account(Section):
         "`mention` or `always`",
         "When it answers in groups: when mentioned, replied to or commanded, or always.",
     )
-
-    @property
-    def secrets(self) -> tuple[SecretStr, ...]:
-        """The secrets that are set."""
-        values = (getattr(self, key) for key in type(self).model_fields)
-        return tuple(value for value in values if isinstance(value, SecretStr))
 
 
 def _needed(secret: SecretStr | None, info: ValidationInfo, origin: str) -> SecretStr | None:
@@ -110,6 +107,8 @@ class TelegramAccount(Account):
 
 class SlackAccount(Account):
     """A Slack app in one workspace."""
+
+    identified_by: ClassVar[str] = "bot_token"
 
     bot_token: Secret = setting(None, "the bot token (`xoxb-...`), or null", "Bot token of the app.")
     app_token: Secret = setting(None, "the app-level token (`xapp-...`), or null", "App-level token, for Socket Mode.")
@@ -147,16 +146,17 @@ def _as_list(value: Any) -> Any:
 def _settle(accounts: tuple[_AccountT, ...]) -> tuple[_AccountT, ...]:
     """Make the first account `main`; refuse what would make two accounts one."""
     names: set[str] = {spelled(MAIN), *(spelled(account.name) for account in accounts[:1])}
-    tokens: set[str] = set()
+    tokens: set[SecretStr] = set()
     for index, account in enumerate(accounts):
         if index:
             if spelled(account.name) in names:
                 raise rule(f"has account {index + 1} without a name of its own; the first one is always {MAIN!r}")
             names.add(spelled(account.name))
-        for secret in account.secrets:
-            if secret.get_secret_value() in tokens:
+        token: SecretStr | None = getattr(account, account.identified_by)
+        if token is not None:
+            if token in tokens:
                 raise rule(f"has a token twice; account {index + 1} ({account.name}) needs its own")
-            tokens.add(secret.get_secret_value())
+            tokens.add(token)
     return tuple(account.model_copy(update={"name": MAIN}) for account in accounts[:1]) + accounts[1:]
 
 

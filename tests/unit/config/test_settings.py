@@ -145,7 +145,7 @@ platforms:
   telegram: {enabled: true, token: "1:a"}
   slack:
     - {enabled: true, bot_token: b, app_token: c}
-    - {enabled: true, name: two, bot_token: d, app_token: e}
+    - {enabled: true, name: two, bot_token: d, app_token: c}
   discord: {enabled: true, token: d}
 """,
     )
