@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-__all__ = ["AccountTaken", "GatewayError", "RuntimeFolderUnsafe", "UnknownTimezone"]
+__all__ = ["AccountTaken", "GatewayError", "RuntimeFolderUnsafe", "UnknownTimezone", "WebUnavailable"]
 
 
 class GatewayError(Exception):
@@ -41,3 +41,7 @@ class RuntimeFolderUnsafe(GatewayError):
             f"The folder for lock files, {folder}, belongs to another user. "
             "Remove it, or set XDG_RUNTIME_DIR to a folder of your own."
         )
+
+
+class WebUnavailable(GatewayError):
+    """The web page cannot be served at its address. Set web.host and web.port to an address that is free."""

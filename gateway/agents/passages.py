@@ -1,14 +1,16 @@
 """Which of the things that were found answer a question: reading the tool's result, and ranking.
 
 Contract: pure and total. A result of the wrong shape yields no passages, never an error. Ranked by who speaks (people
-who state something before other agents), then by how much of the question a passage covers, then the newest first by
-order of insertion. Questions, the agent's own confirmations and answers, and the question itself are no passages.
-A word is covered fully by itself, mostly by another form of it ("Schlüssel", "Schlüsseln"), and in scripts without
-spaces by the share of its pairs of characters.
+who state something before other agents), then by how much of the question a passage covers, where words that few
+passages have count more, then the newest first by order of insertion. Questions, the agent's own confirmations and
+answers, and the question itself are no passages. A word is covered fully by itself, mostly by another form of it
+("Schlüssel", "Schlüsseln"), and in scripts without spaces by the share of its pairs of characters.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from gateway.agents.languages import fold
 from gateway.agents.phrasing import is_own
 from gateway.agents.questions import CJK, Topic, states
 
-__all__ = ["Passage", "cover", "other_forms", "passages_in", "rank", "whole"]
+__all__ = ["Passage", "coverage", "other_forms", "passages_in", "rank", "whole"]
 
 _TOKEN: Final = re.compile(r"[^\W_]+")
 _HAS_CJK: Final = re.compile(f"[{CJK}]")
@@ -72,31 +74,32 @@ def passages_in(result: Mapping[str, Any]) -> list[Passage]:
 def rank(passages: Iterable[Passage], question: str, topic: Topic, limit: int) -> list[Passage]:
     """Return the best passages for a question, best first, each text once."""
     asked = fold(question).strip()
-    scored: dict[str, tuple[tuple[bool, float, int], Passage]] = {}
-    for passage in passages:
+    newest: dict[str, Passage] = {}
+    for passage in sorted(passages, key=lambda passage: passage.message_id):
         text = fold(passage.text).strip()
-        if text in {"", asked} or not _speaks(passage):
-            continue
-        key = (passage.role != "user", -round(cover(topic.words, passage.text), 2), -passage.message_id)
-        if text not in scored or key < scored[text][0]:
-            scored[text] = (key, passage)
-    best = max((-key[1] for key, _ in scored.values()), default=0.0)
-    least = max(_LEAST, best * _LEAST_OF_BEST)
-    ranked = [passage for key, passage in sorted(scored.values(), key=lambda entry: entry[0]) if -key[1] >= least]
+        if text not in {"", asked} and _speaks(passage):
+            newest[text] = passage
+    covered = [(passage, coverage(topic.words, passage.text)) for passage in newest.values()]
     if topic.weak:
-        ranked = [passage for passage in ranked if whole(topic.words, passage.text)]
-    return ranked[:limit]
+        covered = [(passage, words) for passage, words in covered if min(words, default=0.0) >= _WHOLE]
+    weights = _weights([words for _, words in covered])
+    scored = [(passage, _share(words, weights)) for passage, words in covered]
+    least = max(_LEAST, _LEAST_OF_BEST * max((score for _, score in scored), default=0.0))
+    answers = [(passage, score) for passage, score in scored if score >= least]
+    answers.sort(key=lambda answer: (answer[0].role != "user", -round(answer[1], 2), -answer[0].message_id))
+    return [passage for passage, _ in answers[:limit]]
 
 
-def cover(words: Sequence[str], text: str) -> float:
-    """How much of the question's words a text covers, 0 to 1."""
-    scores = _scores(words, text)
-    return sum(scores) / len(scores) if scores else 0.0
+def coverage(words: Sequence[str], text: str) -> list[float]:
+    """Return for each word how well a text covers it, 0 to 1."""
+    folded = fold(text)
+    tokens = set(_TOKEN.findall(folded))
+    return [_score(fold(word), folded, tokens) for word in words]
 
 
 def whole(words: Sequence[str], text: str) -> bool:
     """Whether a text covers every word, be it in another form."""
-    return min(_scores(words, text), default=0.0) >= _WHOLE
+    return min(coverage(words, text), default=0.0) >= _WHOLE
 
 
 def other_forms(words: Sequence[str]) -> list[str]:
@@ -116,10 +119,16 @@ def _speaks(passage: Passage) -> bool:
     return passage.role == "assistant" and not is_own(passage.text)
 
 
-def _scores(words: Sequence[str], text: str) -> list[float]:
-    folded = fold(text)
-    tokens = set(_TOKEN.findall(folded))
-    return [_score(fold(word), folded, tokens) for word in words]
+def _weights(covered: Sequence[Sequence[float]]) -> list[float]:
+    """Weigh the words: the fewer passages have one, the more it tells."""
+    return [
+        math.log2(1 + len(covered) / max(sum(score > 0 for score in column), 1))
+        for column in zip(*covered, strict=True)
+    ]
+
+
+def _share(words: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(map(operator.mul, words, weights)) / sum(weights) if weights else 0.0
 
 
 def _score(word: str, folded: str, tokens: set[str]) -> float:
