@@ -149,6 +149,8 @@ def _by_code(code: int, error: Exception) -> StoreError:
 class HopConnection(aiosqlite.Connection):
     """An aiosqlite connection that runs a whole function on its thread: one hop, however many statements."""
 
+    _stopping: asyncio.Future[None] | None = None
+
     async def hop(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
@@ -165,13 +167,23 @@ class HopConnection(aiosqlite.Connection):
     async def open(cls, connector: Callable[[], sqlite3.Connection]) -> HopConnection:
         """Start the thread and connect. Cancelled meanwhile, it waits for the connector and closes what came."""
         connection = cls(connector, iter_chunk_size=64)
-
         try:
             await settle(_started(connection))
-        except asyncio.CancelledError:
+        except BaseException:
             await settle(connection.close())
             raise
         return connection
+
+    async def close(self) -> None:
+        """Close, and wait for the thread to end: after a failed opening too, where aiosqlite only tells it to."""
+        await super().close()
+        if self._stopping is not None:
+            await self._stopping
+
+    def stop(self) -> asyncio.Future[None] | None:
+        """Tell the thread to close the connection and end."""
+        self._stopping = super().stop()
+        return self._stopping
 
 
 async def _started(connection: HopConnection) -> None:

@@ -19,8 +19,8 @@ from session_store.changes import Changes
 from session_store.driver import HopConnection, driver, settle
 from session_store.errors import StoreClosed
 from session_store.files import StoreFiles, default_path
+from session_store.opening import open_writer
 from session_store.readers import Readers
-from session_store.schema import open_writer
 from session_store.ticket import Ticket
 from session_store.tx import Rx, Tx
 from session_store.upkeep import Upkeep

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 from session_store.driver import HopConnection, driver, settle, store_error
 from session_store.errors import StoreBusy, StoreClosed, StoreUnreadable
 from session_store.files import StoreFiles
-from session_store.schema import open_reader
+from session_store.opening import open_reader
 from session_store.tx import Rx
 
 __all__ = ["Readers"]

@@ -36,6 +36,10 @@ class Ticket:
         self._waiting = False
         self._closed = False
 
+    def open(self) -> None:
+        """Make the lock file if it is missing, without queueing."""
+        self._open()
+
     def acquire(self, timeout: float) -> bool:
         """Take the ticket within `timeout` seconds. False: it is not ours."""
         descriptor = self._open()
