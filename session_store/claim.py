@@ -165,12 +165,12 @@ def _target(tx: Tx, request: ClaimRequest) -> SessionRow | None:
 
 def _blocked(tx: Tx, root_id: str) -> Claim | None:
     """Why a conversation cannot be worked now, or None if it can."""
-    free = leases.is_free(tx, leases.lease_of(tx, root_id), tx.boot_now)
+    lease = leases.lease_of(tx, root_id)
     running = running_turn(tx, root_id)
     if running is None:
-        return None if free else Claim("busy")
+        return None if leases.is_free(tx, lease, tx.boot_now) else Claim("busy")
     # A turn whose process is gone goes first: it is older, and its input must not be lost.
-    return Claim("busy", orphan=running["id"] if free else None)
+    return Claim("busy", orphan=running["id"] if leases.is_orphaned(tx, lease, tx.boot_now) else None)
 
 
 def _with_activity(session: SessionRow) -> SessionRow:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from session_store.errors import FenceLost, InvalidArgument
 from session_store.models import Fence
-from session_store.processes import BEAT_LIMIT, ONE, is_alive
+from session_store.processes import BEAT_LIMIT, ONE, is_alive, is_self
 from session_store.tx import Row, Rx, Tx
 
-__all__ = ["acquire", "beat", "check", "holds", "is_free", "lease_of", "release"]
+__all__ = ["acquire", "beat", "check", "holds", "is_free", "is_orphaned", "lease_of", "release"]
 
 # The lease of a conversation with its holder.
 GET = "SELECT root_id, holder, turn_id, purpose, fence, beat, boot_id FROM leases WHERE root_id = ?"
@@ -47,6 +47,17 @@ def is_free(rx: Rx, lease: Row | None, boot_now: float) -> bool:
     if holder is None or holder["boot_id"] != lease["boot_id"] or not is_alive(holder, boot_now):
         return True
     return bool(boot_now - lease["beat"] > BEAT_LIMIT)
+
+
+def is_orphaned(rx: Rx, lease: Row | None, boot_now: float) -> bool:
+    """Whether the work under a lease is up for another holder.
+
+    As `is_free`, but a process never finds its own work orphaned: after a sleep its beat is late, and it goes on.
+    """
+    if not is_free(rx, lease, boot_now):
+        return False
+    holder = None if lease is None or lease["holder"] is None else rx.one(ONE, (lease["holder"],))
+    return holder is None or not is_self(holder)
 
 
 def acquire(tx: Tx, root_id: str, holder: str, turn_id: str, purpose: str) -> int | None:

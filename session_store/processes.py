@@ -35,6 +35,7 @@ __all__ = [
     "boot_clock",
     "identity_of",
     "is_alive",
+    "is_self",
     "token_alive",
 ]
 
@@ -135,6 +136,13 @@ def is_alive(row: Mapping[str, Any], boot_now: float) -> bool:
     if (row["pid_ns"], row["host"]) == (pid_ns, host) and not _same_process(row):
         return False
     return bool(boot_now - row["beat"] <= BEAT_LIMIT)
+
+
+def is_self(row: Mapping[str, Any]) -> bool:
+    """Whether a row of `processes` is this very process, however late its beat is."""
+    return (
+        row["pid"] == os.getpid() and (row["pid_ns"], row["boot_id"], row["host"]) == _machine() and _same_process(row)
+    )
 
 
 def _same_process(row: Mapping[str, Any]) -> bool:

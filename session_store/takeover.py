@@ -3,7 +3,7 @@
 Contract: a running turn is orphaned when nobody holds its lease (it was left in order, reason 'shutdown') or when the
 holder is dead. Taking it over raises the fence, so that a holder that was only asleep can write nothing more; of two
 processes that try at once one wins. It counts as a further attempt unless the turn was left in order.
-Limits: liveness is judged when asked; a process asleep for a minute may lose its turns although it lives.
+Limits: liveness is judged when asked; a process asleep for a minute may lose its turns to others although it lives.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def orphaned_in(rx: Rx, session_id: str, boot_now: float) -> list[TurnRow]:
 
 
 def _is_orphan(rx: Rx, root_id: str, boot_now: float) -> bool:
-    return leases.is_free(rx, leases.lease_of(rx, root_id), boot_now)
+    return leases.is_orphaned(rx, leases.lease_of(rx, root_id), boot_now)
 
 
 def take_over(tx: Tx, turn_id: str, holder: str) -> Claim:

@@ -24,7 +24,7 @@ from session_store.outbox import Outbox
 from session_store.pairing import Pairing
 from session_store.people import People
 from session_store.places import Places
-from session_store.processes import Processes, Registration, boot_clock, identity_of, register
+from session_store.processes import Processes, ProcessIdentity, Registration, boot_clock, identity_of, register
 from session_store.routes import Routes
 from session_store.rows import SessionRow
 from session_store.turns import Turns
@@ -112,12 +112,12 @@ class Bench:
         tables = self.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
         return {table["name"]: self.rows(f"SELECT * FROM {table['name']}") for table in tables}  # noqa: S608 - its own name
 
-    def process(self, token: str, pid: int | None = None) -> str:
-        """A living process: this one, or the one with the given pid."""
+    def process(self, token: str, who: ProcessIdentity | None = None) -> str:
+        """A living process: this one, or the one with the given identity."""
 
         def enter(tx: Tx) -> None:
-            who = identity_of(os.getpid() if pid is None else pid)
-            register(tx, Registration(token, who, "gateway", ("telegram/main",), "{}", tx.now))
+            identity = who or identity_of(os.getpid())
+            register(tx, Registration(token, identity, "gateway", ("telegram/main",), "{}", tx.now))
 
         self.apply(enter)
         return token

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from session_store.processes import ProcessIdentity, Registration, boot_clock, identity_of, is_alive, register
+from session_store.processes import ProcessIdentity, boot_clock, identity_of, is_alive
 from tests.unit.queues.bench import Bench
 
 HAS_PROC = Path("/proc/self/stat").exists()
@@ -31,11 +31,6 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 def me() -> ProcessIdentity:
     """This process as it registers itself."""
     return identity_of(os.getpid())
-
-
-def enter(bench: Bench, token: str, who: ProcessIdentity) -> None:
-    """Register a process with a made identity."""
-    bench.apply(lambda tx: register(tx, Registration(token, who, "gateway", (), "{}", tx.now)))
 
 
 async def alive(bench: Bench) -> dict[str, bool]:
@@ -64,11 +59,11 @@ async def test_a_process_taken_out_is_gone(bench: Bench) -> None:
 
 async def test_a_process_lives_until_it_is_killed(bench: Bench, child: subprocess.Popen[bytes]) -> None:
     """Dead at once, also while nobody has reaped it yet."""
-    bench.process("child", child.pid)
+    bench.process("child", await asyncio.to_thread(identity_of, child.pid))
     assert (await alive(bench))["child"]
     child.kill()
-    await asyncio.to_thread(os.waitid, os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but not reaped
     if HAS_PROC:
+        await asyncio.to_thread(os.waitid, os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but not reaped
         assert not (await alive(bench))["child"]
     await asyncio.to_thread(child.wait)
     assert not (await alive(bench))["child"]
@@ -77,15 +72,15 @@ async def test_a_process_lives_until_it_is_killed(bench: Bench, child: subproces
 @pytest.mark.skipif(not HAS_PROC, reason="without /proc only the pid tells")
 async def test_a_reused_pid_is_not_the_process(bench: Bench, me: ProcessIdentity) -> None:
     """The start time tells them apart."""
-    enter(bench, "former", replace(me, pid_start=me.pid_start - 1))
+    bench.process("former", replace(me, pid_start=me.pid_start - 1))
     assert not (await alive(bench))["former"]
 
 
 async def test_nobody_survives_a_restart_of_the_machine(bench: Bench, me: ProcessIdentity) -> None:
     """Another boot id, or a beat later than now, is of another boot."""
-    enter(bench, "before", replace(me, boot_id="another boot"))
+    bench.process("before", replace(me, boot_id="another boot"))
     bench.boot = 3600.0
-    enter(bench, "later", me)
+    bench.process("later", me)
     bench.boot = 0.0
     judged = await alive(bench)
     assert (judged["before"], judged["later"]) == (False, False)
@@ -95,9 +90,9 @@ async def test_nobody_survives_a_restart_of_the_machine(bench: Bench, me: Proces
 async def test_elsewhere_only_the_beat_tells(bench: Bench, me: ProcessIdentity, change: dict[str, Any]) -> None:
     """The pid of another host or container says nothing here."""
     who = replace(me, pid=1, pid_start=1, **change)
-    enter(bench, "beating", who)
+    bench.process("beating", who)
     bench.boot = -61.0
-    enter(bench, "silent", who)
+    bench.process("silent", who)
     bench.boot = 0.0
     judged = await alive(bench)
     assert (judged["beating"], judged["silent"]) == (True, False)
@@ -115,12 +110,12 @@ async def test_a_process_that_does_not_beat_counts_as_dead_until_it_beats(bench:
 
 async def test_the_dead_are_forgotten_and_the_sleeping_are_not(bench: Bench, me: ProcessIdentity) -> None:
     """A row goes when its process cannot come back."""
-    enter(bench, "before", replace(me, boot_id="another boot"))
+    bench.process("before", replace(me, boot_id="another boot"))
     bench.boot = -100.0
-    enter(bench, "asleep", me)
-    enter(bench, "asleep elsewhere", replace(me, host="another host"))
+    bench.process("asleep", me)
+    bench.process("asleep elsewhere", replace(me, host="another host"))
     bench.boot = -100_000.0
-    enter(bench, "gone elsewhere", replace(me, host="another host"))
+    bench.process("gone elsewhere", replace(me, host="another host"))
     bench.boot = 0.0
     assert await bench.processes.forget_dead() == 2
     assert set(await alive(bench)) == {"A", "asleep", "asleep elsewhere"}

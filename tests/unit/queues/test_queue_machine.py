@@ -6,7 +6,8 @@ with what always holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hypothesis import settings
@@ -17,7 +18,7 @@ from session_store import claim as claiming
 from session_store import inbox, outbox, takeover, turns
 from session_store.errors import FenceLost
 from session_store.models import Claim, Fence, NewMessage, NewOutbox, PlaceRef
-from session_store.processes import boot_clock
+from session_store.processes import boot_clock, identity_of
 from tests.unit.queues.bench import Bench, fence, incoming, never, request
 
 PLACES = {"one": PlaceRef("telegram", "main", "dm", "1"), "two": PlaceRef("telegram", "main", "dm", "2")}
@@ -44,7 +45,9 @@ class Queues(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.bench = Bench()
-        self.minds = {name: Mind(self.bench.process(name)) for name in ("A", "B")}
+        # Of another host, so that only the beat tells whether they are awake.
+        self.elsewhere = replace(identity_of(os.getpid()), host="another host")
+        self.minds = {name: Mind(self.bench.process(name, self.elsewhere)) for name in ("A", "B")}
         self.lives = 0
         self.turns = 0
         self.steps = 0
@@ -130,7 +133,7 @@ class Queues(RuleBasedStateMachine):
         if what == "is killed":
             self.bench.kill(mind.token)
             self.lives += 1
-            self.minds[name] = Mind(self.bench.process(f"{name}{self.lives}"))
+            self.minds[name] = Mind(self.bench.process(f"{name}{self.lives}", self.elsewhere))
         elif what == "falls asleep":
             old = boot_clock() - 100.0
             self.bench.apply(lambda tx: tx.run("UPDATE processes SET beat = ? WHERE token = ?", (old, mind.token)))

@@ -75,6 +75,18 @@ async def test_a_process_that_slept_loses_its_turn_although_it_lives(bench: Benc
         await bench.turns.step(held, [STEP])
 
 
+async def test_a_process_never_finds_its_own_turn_orphaned(bench: Bench) -> None:
+    """When the machine wakes up the first beat may come after the first look; the turn goes on."""
+    bench.boot = -61.0
+    bench.process("A")
+    held = fence(await bench.claimed())
+    bench.boot = 0.0
+    assert await bench.turns.orphaned(TELEGRAM) == []
+    assert await bench.turns.orphaned_in("session-t1") == []
+    assert (await bench.claimed("m:2", "t2")).orphan is None
+    assert len(await bench.turns.step(held, [STEP])) == 1
+
+
 async def test_a_beat_keeps_the_turn(bench: Bench) -> None:
     """Process and leases are renewed together."""
     bench.process("B")
