@@ -47,6 +47,9 @@ MAX_ACCEPTED = 1_000
 _PAGE = 60
 _LIST = 50
 _HITS = 20
+
+#: Roles that are searched: what people and the agent said, not what tools returned to it.
+_SPOKEN = ("user", "assistant")
 _MAX_QUERY = 5_000
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
@@ -94,7 +97,9 @@ class Api:
         problem = None
         hits: list[dict[str, Any]] = []
         try:
-            found = await self._facade.db.search_messages(query, limit=_HITS, visible_to=visible_to)
+            found = await self._facade.db.search_messages(
+                query, role_filter=_SPOKEN, limit=_HITS, visible_to=visible_to
+            )
         except QueryError as error:
             problem = str(error)
         else:
