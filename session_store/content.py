@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from session_store.jsontext import from_json, to_json
 
-__all__ = ["decode_content", "encode_content", "plain_text", "readable", "tool_calls_text"]
+__all__ = ["as_text", "decode_content", "encode_content", "plain_text", "readable", "tool_calls_text"]
 
 _MARK: Final = "\x1e"
 _RECORD_STARTS: Final = (f"{_MARK}[", f"{_MARK}{{", f'{_MARK}"')
@@ -40,24 +40,33 @@ def encode_content(content: Any) -> str | None:
     return f"{_MARK}{to_json(content)}"
 
 
-def decode_content(text: str | None) -> Any:
+def decode_content(stored: str | bytes | None) -> Any:
     """The content that was encoded. A record that is no JSON (another tool's text) comes back as text."""
-    if text is None or not text.startswith(_RECORD_STARTS):
+    if stored is None:
+        return None
+    text = as_text(stored)
+    if not text.startswith(_RECORD_STARTS):
         return text
     value = from_json(text[1:])
     return text if value == text[1:] else value
 
 
-def plain_text(stored: str | None) -> str:
-    """Stored content as a person reads it: the texts of its parts, one per line, `[image]` and the like for the rest."""
+def as_text(stored: str | bytes) -> str:
+    """A column as text: another tool may have stored a blob."""
+    return stored if isinstance(stored, str) else bytes(stored).decode("utf-8", "replace")
+
+
+def plain_text(stored: str | bytes | None) -> str:
+    """Stored content as a person reads it: the texts of its parts, one per line, `[image]` and so on for the rest."""
     if not stored:
         return ""
-    if not stored.startswith(_RECORD_STARTS):
-        return stored
-    return "\n".join(_part_texts(decode_content(stored), 0))
+    text = as_text(stored)
+    if not text.startswith(_RECORD_STARTS):
+        return text
+    return "\n".join(_part_texts(decode_content(text), 0))
 
 
-def tool_calls_text(stored: str | None) -> str:
+def tool_calls_text(stored: str | bytes | None) -> str:
     """Stored tool calls as text: each call's name, then its arguments as `key: value`, one per line."""
     if not stored:
         return ""
@@ -76,11 +85,12 @@ def tool_calls_text(stored: str | None) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def readable(content: str | None, tool_name: str | None, tool_calls: str | None) -> str:
+def readable(content: str | bytes | None, tool_name: str | bytes | None, tool_calls: str | bytes | None) -> str:
     """Everything of a message that search covers, as a person reads it."""
     if not tool_name and not tool_calls:
         return plain_text(content)
-    return "\n".join(text for text in (plain_text(content), tool_calls_text(tool_calls), tool_name or "") if text)
+    texts = (plain_text(content), tool_calls_text(tool_calls), as_text(tool_name or ""))
+    return "\n".join(text for text in texts if text)
 
 
 def _part_texts(part: Any, depth: int) -> Iterator[str]:

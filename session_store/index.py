@@ -15,9 +15,9 @@ arguments the first 6 K and last 2 K. Replacing a whole session row (INSERT OR R
 from __future__ import annotations
 
 import functools
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from session_store.content import plain_text, tool_calls_text
+from session_store.content import as_text, plain_text, tool_calls_text
 from session_store.segment import BREAK, SEGMENTATION, cap, segment
 from session_store.tx import Row, Rx, Tx
 
@@ -235,21 +235,16 @@ def _document(row: Row) -> tuple[int, str, str]:
 def _text(row: Row) -> str:
     content, name, calls = row["content"], row["tool_name"], row["tool_calls"]
     head, tail = _OUTPUT if row["role"] == "tool" else _TEXT
-    text = segment(cap(plain_text(_as_text(content)), head, tail)) if content else ""
+    text = segment(cap(plain_text(content), head, tail)) if content else ""
     if calls:
-        text = f"{text} {BREAK} {segment(cap(tool_calls_text(_as_text(calls)), *_OUTPUT))}"
+        text = f"{text} {BREAK} {segment(cap(tool_calls_text(calls), *_OUTPUT))}"
     if name:
-        text = f"{text} {BREAK} {segment(cap(_as_text(name), *_OUTPUT))}"
+        text = f"{text} {BREAK} {segment(cap(as_text(name), *_OUTPUT))}"
     return text
 
 
 def _number(value: str | None) -> int:
     return int(value) if value is not None and value.isascii() and value.isdigit() else 0
-
-
-def _as_text(value: Any) -> str:
-    """Another tool may have stored a blob."""
-    return value if isinstance(value, str) else bytes(value).decode("utf-8", "replace")
 
 
 def _append(tx: Tx, table: str, after: int, limit: int) -> int:
@@ -266,7 +261,10 @@ def _drain(tx: Tx, state: IndexState, limit: int) -> bool:
     old = tx.all(_QUEUE, (limit,))
     last = old[-1]["id"]
     new = tx.all(_CURRENT, (last, limit))
-    for table, covered in ((_LIVE, state.watermark if state.usable else 0), (_NEXT, state.rebuild or 0)):
+    covering = [(_LIVE, state.watermark)] if state.usable else []
+    if state.rebuild is not None:
+        covering.append((_NEXT, state.rebuild))
+    for table, covered in covering:
         forget = [_document(row) for row in old if row["indexed"] and row["id"] <= covered]
         if forget:
             tx.run_many(_FORGET.format(table=table), forget)

@@ -20,6 +20,7 @@ from typing import Final
 
 from session_store.errors import QueryError
 from session_store.segment import BREAK, has_word, is_unspaced, normal, runs, segment, words
+from session_store.text import clean_text
 
 __all__ = ["MAX_QUERY", "Clause", "Haystack", "Query", "Term", "parse"]
 
@@ -73,8 +74,8 @@ class Term:
     """One thing to look for.
 
     literal: as it must be spelled, in the normal form. phrase: what the index is asked for; '' if it can hold nothing
-    of the term (emoji, punctuation). tokens: the same as a sequence of words. spelled: the index's answer is not enough,
-    the literal must be in the text.
+    of the term (emoji, punctuation). tokens: the same as a sequence of words. spelled: the literal must be in the text,
+    the index's answer is not enough.
     """
 
     literal: str
@@ -162,7 +163,7 @@ def parse(text: str) -> Query:
     """
     if len(text) > MAX_QUERY:
         raise QueryError(f"The query has {len(text):,} characters; at most {MAX_QUERY:,} can be searched. Shorten it.")
-    tokens = list(_tokens(text.replace("\0", " ").translate(_TYPOGRAPHIC_QUOTES)))
+    tokens = list(_tokens(clean_text(text).replace("\0", " ").translate(_TYPOGRAPHIC_QUOTES)))
     if any(isinstance(token, Term) and token.phrase for token in tokens):
         tokens = [token for token in tokens if not (isinstance(token, Term) and _says_nothing(token))]
     clauses: list[Clause] = []

@@ -1,7 +1,9 @@
 -- The search index and what keeps it true. Derived data: it can be rebuilt from messages at any time.
 -- messages_fts has no copy of its text; index.py feeds it with segmented text and tells it the old text when a message
--- changes, which the triggers below keep in messages_fts_queue. Only ids up to the watermark are queued: what lies above
--- it is not indexed yet. No prefix index: it would cost half of the write rate to make prefix queries 15 ms faster.
+-- changes, which the triggers below keep in messages_fts_queue. Only ids up to the watermark are queued: what lies
+-- above it is not indexed yet, and ids below 1, which no ordinary row has, never are.
+-- There is no prefix index: it made writing 1.5 times slower and the index 1.4 times larger, and a prefix query takes
+-- some 10 ms at 200,000 messages without it.
 
 CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5(
     content, scope, content='', tokenize='unicode61 remove_diacritics 2'
@@ -24,19 +26,20 @@ BEGIN
     INSERT INTO messages_fts_queue (message_id, indexed, role, content, tool_name, tool_calls, owner, room_id)
         SELECT old.id, 1, old.role, old.content, old.tool_name, old.tool_calls, s.owner, s.room_id
         FROM (SELECT 1) LEFT JOIN sessions AS s ON s.id = old.session_id
-        WHERE old.id <= (SELECT max(CAST(value AS INTEGER)) FROM state_meta
-                         WHERE key IN ('fts_watermark', 'fts_rebuild'))
+        WHERE old.id BETWEEN 1 AND (SELECT max(CAST(value AS INTEGER)) FROM state_meta
+                                     WHERE key IN ('fts_watermark', 'fts_rebuild'))
             AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = old.id);
     INSERT INTO messages_fts_queue (message_id, indexed)
         SELECT new.id, 0
-        WHERE new.id <= (SELECT max(CAST(value AS INTEGER)) FROM state_meta
-                         WHERE key IN ('fts_watermark', 'fts_rebuild'))
+        WHERE new.id BETWEEN 1 AND (SELECT max(CAST(value AS INTEGER)) FROM state_meta
+                                     WHERE key IN ('fts_watermark', 'fts_rebuild'))
             AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = new.id);
 END;
 
 CREATE TRIGGER IF NOT EXISTS search_message_delete
 AFTER DELETE ON messages
-WHEN old.id <= (SELECT max(CAST(value AS INTEGER)) FROM state_meta WHERE key IN ('fts_watermark', 'fts_rebuild'))
+WHEN old.id BETWEEN 1 AND (SELECT max(CAST(value AS INTEGER)) FROM state_meta
+                           WHERE key IN ('fts_watermark', 'fts_rebuild'))
 BEGIN
     INSERT INTO messages_fts_queue (message_id, indexed, role, content, tool_name, tool_calls, owner, room_id)
         SELECT old.id, 1, old.role, old.content, old.tool_name, old.tool_calls, s.owner, s.room_id
@@ -48,8 +51,8 @@ END;
 -- new.id is -1 here when SQLite is to choose the id.
 CREATE TRIGGER IF NOT EXISTS search_message_insert
 BEFORE INSERT ON messages
-WHEN new.id <> -1
-    AND new.id <= (SELECT max(CAST(value AS INTEGER)) FROM state_meta WHERE key IN ('fts_watermark', 'fts_rebuild'))
+WHEN new.id BETWEEN 1 AND (SELECT max(CAST(value AS INTEGER)) FROM state_meta
+                           WHERE key IN ('fts_watermark', 'fts_rebuild'))
 BEGIN
     INSERT INTO messages_fts_queue (message_id, indexed, role, content, tool_name, tool_calls, owner, room_id)
         SELECT new.id, m.id IS NOT NULL, m.role, m.content, m.tool_name, m.tool_calls, s.owner, s.room_id
@@ -65,8 +68,8 @@ BEGIN
         SELECT m.id, 1, m.role, m.content, m.tool_name, m.tool_calls, old.owner, old.room_id
         FROM messages AS m
         WHERE m.session_id IN (old.id, new.id)
-            AND m.id <= (SELECT max(CAST(value AS INTEGER)) FROM state_meta
-                         WHERE key IN ('fts_watermark', 'fts_rebuild'))
+            AND m.id BETWEEN 1 AND (SELECT max(CAST(value AS INTEGER)) FROM state_meta
+                                     WHERE key IN ('fts_watermark', 'fts_rebuild'))
             AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = m.id);
 END;
 
@@ -77,7 +80,7 @@ BEGIN
         SELECT m.id, 1, m.role, m.content, m.tool_name, m.tool_calls, old.owner, old.room_id
         FROM messages AS m
         WHERE m.session_id = old.id
-            AND m.id <= (SELECT max(CAST(value AS INTEGER)) FROM state_meta
-                         WHERE key IN ('fts_watermark', 'fts_rebuild'))
+            AND m.id BETWEEN 1 AND (SELECT max(CAST(value AS INTEGER)) FROM state_meta
+                                     WHERE key IN ('fts_watermark', 'fts_rebuild'))
             AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = m.id);
 END;
