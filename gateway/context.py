@@ -15,6 +15,8 @@ from gateway.agents.base import AgentContext
 from gateway.tools import TurnTools
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from session_store import SessionDB, Visibility
 
 __all__ = ["build_context"]
@@ -28,16 +30,17 @@ async def build_context(  # noqa: PLR0913 - each is one fact of the turn
     text: str,
     visible_to: Visibility,
     message_id: int | None = None,
-    timezone: str | None = None,
+    zone: ZoneInfo | None = None,
 ) -> AgentContext:
     """Return the context of a turn.
 
     text: the user message to be answered. message_id: its row, so that a search does not find the question itself.
-    visible_to: what the asker may see; the tools are bound to it. timezone: in which the tools write times.
+    visible_to: what the asker may see; the tools are bound to it. zone: in which the tools write times, None for the
+    machine's own.
     """
     session = await db.get_session(session_id)
     root = (session["root_id"] if session else None) or session_id
-    tools = TurnTools(db, visible_to, root, question_id=message_id, timezone=timezone)
+    tools = TurnTools(db, visible_to, root, question_id=message_id, zone=zone)
     return AgentContext(
         session_id=session_id,
         turn_id=turn_id,
@@ -45,5 +48,5 @@ async def build_context(  # noqa: PLR0913 - each is one fact of the turn
         conversation=await db.get_messages_as_conversation(session_id),
         tools=tools,
         now=time.time(),
-        timezone=timezone,
+        timezone=None if zone is None else zone.key,
     )

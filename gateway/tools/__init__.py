@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.tools.session_search import SESSION_SEARCH_SCHEMA, SessionSearchTool
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from session_store import SessionDB, Visibility
 
 __all__ = ["SCHEMAS", "TurnTools"]
@@ -27,9 +29,9 @@ class TurnTools:
         current_root: str | None,
         *,
         question_id: int | None = None,
-        timezone: str | None = None,
+        zone: ZoneInfo | None = None,
     ) -> None:
-        self._search = SessionSearchTool(db, visible_to, current_root, question_id=question_id, timezone=timezone)
+        self._search = SessionSearchTool(db, visible_to, current_root, question_id=question_id, zone=zone)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Run a tool; an unknown one is an error that the result tells."""

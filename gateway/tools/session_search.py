@@ -64,7 +64,7 @@ class SessionSearchTool:
     """The tool, bound to one asker.
 
     current_root: the conversation the asker is in, None outside one. question_id: the message that is being answered.
-    timezone: IANA name in which times are written, None for the machine's own zone.
+    zone: in which times are written, None for the machine's own; made at start-up, since making one reads the disk.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class SessionSearchTool:
         current_root: str | None,
         *,
         question_id: int | None = None,
-        timezone: str | None = None,
+        zone: ZoneInfo | None = None,
     ) -> None:
         self._db = db
         self._visible_to = visible_to
         self._current_root = current_root
         self._question_id = question_id
-        self._zone = None if timezone is None else ZoneInfo(timezone)
+        self._zone = zone
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Search; returns JSON text. Arguments of the wrong kind are read as if they were not given."""
