@@ -21,6 +21,7 @@ __all__ = [
     "LEADING",
     "LEXICA",
     "MARKS",
+    "SUBJECTS",
     "Language",
     "Lexicon",
     "fold",
@@ -149,10 +150,12 @@ LEXICA: Final[dict[Language, Lexicon]] = {
 
 #: Words that may stand before the asking word: "in which file", "à quelle heure", "по какому адресу".
 LEADING: Final = _words(
-    "in at on to for with by from of since until and so but ok okay hey в во на с со к у о об от до по за из для про а "
-    "и но an auf aus bei mit nach zu von für seit bis um in und à de en pour par avec depuis sur chez et c'est a de en "
-    "por para con desde hasta y"
+    "and in at on to и а в во на с со к ко у о об от до по из для und in an auf aus bei mit nach zu von für seit bis um "
+    "et à de en pour avec sur c'est y a de en por para con desde"
 )
+
+#: English turns the words round when it asks ("what did we"); "what we decided" tells something.
+SUBJECTS: Final = _words("i we you he she they it this that there")
 
 #: Letters that only one of the languages with Latin script uses.
 MARKS: Final[dict[Language, str]] = {"de": "äöüß", "fr": "çœàèêâû", "es": "ñ¿¡"}

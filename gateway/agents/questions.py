@@ -23,6 +23,7 @@ from gateway.agents.languages import (
     LEADING,
     LEXICA,
     MARKS,
+    SUBJECTS,
     Language,
     fold,
 )
@@ -39,6 +40,7 @@ _LOOKED_AT: Final = 20_000
 _MOST_WORDS: Final = 12
 _MOST_LETTERS: Final = 80
 _STATING_WORDS: Final = 4
+_NOTE_WORDS: Final = 12
 
 _HAN: Final = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _KANA: Final = re.compile("[\u3040-\u30ff]")
@@ -52,6 +54,7 @@ _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _QUOTED: Final = re.compile(r"```.*?```|`[^`\n]*`|\b[a-z][a-z0-9+.-]{1,20}://\S+", re.DOTALL | re.IGNORECASE)
 _MARK: Final = re.compile(r"[？؟⁇⁈]|\?(?!\.?[A-Za-z0-9_=&/%#])")
 _BREAK: Final = re.compile(r"(?<=[.!?؟…])[\"'”’»)\]]*\s+|(?<=[。！？])|\n+")
+_COMMA: Final = re.compile(r"[,，;；]\s*\w")
 _HEADING: Final = re.compile(r"[^\n:：]{1,120}(?::\s|：)\s*\S")
 
 #: Punctuation around a word; not what belongs to it, as in `#1`, `@ana`, `./run`, `C++` and `50%`.
@@ -109,7 +112,10 @@ def asks(text: str) -> bool:
 
 
 def states(text: str) -> bool:
-    """Whether a message says something, so that it can serve as an answer; one that only asks does not."""
+    """Whether a message says something, so that it can serve as an answer; one that only asks does not.
+
+    One without a question mark that is long, has a comma or does not turn its words round may well be a note.
+    """
     plain = _plain(text)
     if not asks(text):
         return True
@@ -117,7 +123,9 @@ def states(text: str) -> bool:
         return False
     sentences = [sentence for sentence in _BREAK.split(plain) if sentence.strip()]
     rest = sentences[_opens(plain) : len(sentences) - _closes(plain)]
-    return any(_substantial(sentence) for sentence in rest if _MARK.search(sentence) is None)
+    if any(_substantial(sentence) for sentence in rest if _MARK.search(sentence) is None):
+        return True
+    return _MARK.search(plain) is None and _may_note(plain)
 
 
 def topic(text: str) -> Topic:
@@ -136,6 +144,15 @@ def _substantial(sentence: str) -> bool:
     """Whether a sentence is long enough to say something ("Thanks!" is not)."""
     cjk = sum(len(run) for run in _CJK_RUN.findall(sentence))
     return cjk >= _STATING_WORDS or len(sentence.split()) >= _STATING_WORDS
+
+
+def _may_note(plain: str) -> bool:
+    """Whether an unmarked message that opens like a question may be a note: "What we decided is to wait"."""
+    words = _WORD.findall(plain)
+    if len(words) >= _NOTE_WORDS or _COMMA.search(plain):
+        return True
+    turned = len(words) < _STATING_WORDS or fold(words[1]) not in SUBJECTS
+    return not turned and language_of(plain) == "en"
 
 
 def _opens(plain: str) -> bool:

@@ -80,6 +80,11 @@ def test_statements_ask_nothing(text: str) -> None:
         ("上次的脚本在哪？", False),
         ("Did I say it? The deploy script is in /opt/deploy.sh now.", True),
         ("钥匙在抽屉里。你知道吗？", True),
+        ("What we decided today is to wait", True),
+        ("When the build is red, ask Ana", True),
+        ("如果部署失败，谁在值班", True),
+        ("where is the deploy script", False),
+        ("What are we?, they said?", False),
         ("What a day\nThe server moved to rack four", True),
     ],
 )
