@@ -150,8 +150,8 @@ LEXICA: Final[dict[Language, Lexicon]] = {
 
 #: Words that may stand before the asking word: "in which file", "à quelle heure", "по какому адресу".
 LEADING: Final = _words(
-    "and in at on to и а в во на с со к ко у о об от до по из для und in an auf aus bei mit nach zu von für seit bis um "
-    "et à de en pour avec sur c'est y a de en por para con desde"
+    "and in at on to и а в во на с со к ко у о об от до по из для und in an auf aus bei mit nach zu von für seit bis "
+    "um et à de en pour avec sur c'est y a de en por para con desde"
 )
 
 #: English turns the words round when it asks ("what did we"); "what we decided" tells something.
