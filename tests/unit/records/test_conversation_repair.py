@@ -112,7 +112,7 @@ def check_filled(content: Any) -> None:
         assert part["type"] != "text" or part["text"].strip()
 
 
-@settings(max_examples=400)
+@settings(max_examples=200, deadline=None)
 @given(ROWS)
 def test_any_history_is_valid_and_the_same_at_every_load(rows: list[Message]) -> None:
     """Odd roles, shapes, ids, times and losses: valid; a second load is identical and the rows are untouched."""
@@ -126,7 +126,7 @@ def test_any_history_is_valid_and_the_same_at_every_load(rows: list[Message]) ->
     json.dumps(conversation).encode()
 
 
-@settings(max_examples=200)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.data())
 def test_a_crash_anywhere_in_well_formed_turns_is_repaired(calls_per_turn: list[int], data: st.DataObject) -> None:
     """The history is cut at any row, then goes on: valid before and after, what was answered stays answered."""

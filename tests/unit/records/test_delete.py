@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from session_store import SessionDB
+from session_store import Claim, ClaimRequest, FenceLost, NewInbox, NewMessage, PlaceRef, SessionDB
 
 WORDS = "the secret words"
 
@@ -22,46 +23,36 @@ async def conversation(db: SessionDB, *ids: str, source: str = "cli") -> None:
         parent = session_id
 
 
-def fill_tables(elsewhere: Any, session_id: str, root: str) -> None:
-    """Put rows about the session into every table that can have some."""
-    elsewhere(
-        """INSERT OR IGNORE INTO places (id, platform, account, chat_type, chat, created_at)
-        VALUES (1, 't', 'm', 'dm', '1', 0)"""
-    )
-    elsewhere("INSERT INTO routes VALUES (?, ?, 1, NULL, 0, 0)", f"key of {session_id}", session_id)
-    elsewhere(
-        """INSERT INTO turns (id, root_id, session_id, lane, state, holder, fence, started_at)
-        VALUES (?, ?, ?, 'l', 'running', 'h', 1, 0)""",
-        f"turn of {session_id}",
-        root,
-        session_id,
-    )
-    elsewhere("INSERT OR IGNORE INTO leases (root_id, fence, beat, boot_id) VALUES (?, 1, 0, 'b')", root)
-    elsewhere("INSERT INTO control (kind, root_id, created_at) VALUES ('stop', ?, 0)", root)
-    for state in ("waiting", "sending", "sent", "unknown", "failed"):
-        elsewhere(
-            """INSERT INTO outbox (platform, account, place_id, session_id, kind, body, state, created_at, updated_at)
-            VALUES ('t', 'm', 1, ?, 'answer', ?, ?, 0, 0)""",
-            session_id,
-            WORDS,
-            state,
-        )
-    elsewhere(
-        """INSERT INTO outbox (platform, account, place_id, turn_id, kind, body, created_at, updated_at)
-        VALUES ('t', 'm', 1, ?, 'notice', ?, 0, 0)""",
-        f"turn of {session_id}",
-        WORDS,
-    )
-    for state in ("new", "taken"):
-        elsewhere(
-            """INSERT INTO inbox
-            (platform, account, dedupe_key, kind, place_id, session_id, lane, payload, received_at, state)
-            VALUES ('t', 'm', ?, 'message', 1, ?, 'l', ?, 0, ?)""",
-            f"{state} {session_id}",
-            session_id,
-            WORDS,
-            state,
-        )
+PLACE = "INSERT INTO places (id, platform, account, chat_type, chat, created_at) VALUES (1, 't', 'm', 'dm', '1', 0)"
+ROUTES = "INSERT INTO routes SELECT 'key of ' || key, key, 1, NULL, 0, 0 FROM json_each(?)"
+TURNS = """INSERT INTO turns (id, root_id, session_id, lane, state, holder, fence, started_at)
+    SELECT 'turn of ' || key, value, key, 'l', 'running', 'h', 1, 0 FROM json_each(?)"""
+LEASES = "INSERT OR IGNORE INTO leases (root_id, fence, beat, boot_id) SELECT value, 1, 0, 'b' FROM json_each(?)"
+CONTROL = "INSERT INTO control (kind, root_id, created_at) SELECT 'stop', value, 0 FROM json_each(?)"
+OUTBOX = """INSERT INTO outbox
+    (platform, account, place_id, session_id, turn_id, kind, body, state, created_at, updated_at)
+    SELECT 't', 'm', 1, CASE WHEN state.key > 0 THEN s.key END, CASE WHEN state.key = 0 THEN 'turn of ' || s.key END,
+        'answer', ?, state.value, 0, 0
+    FROM json_each(?) s, json_each('["waiting", "waiting", "sending", "sent", "unknown", "failed"]') state"""
+INBOX = """INSERT INTO inbox
+    (platform, account, dedupe_key, kind, place_id, session_id, lane, payload, received_at, state)
+    SELECT 't', 'm', state.value || s.key, 'message', 1, s.key, 'l', ?, 0, state.value
+    FROM json_each(?) s, json_each('["new", "taken"]') state"""
+
+COUNTS = """SELECT
+    (SELECT COUNT(*) FROM messages) AS messages, (SELECT COUNT(*) FROM routes) AS routes,
+    (SELECT COUNT(*) FROM turns) AS turns, (SELECT COUNT(*) FROM leases) AS leases,
+    (SELECT COUNT(*) FROM control) AS control, (SELECT COUNT(*) FROM outbox) AS outbox,
+    (SELECT COUNT(*) FROM inbox) AS inbox"""
+
+
+def fill_tables(elsewhere: Any, roots: dict[str, str]) -> None:
+    """Put rows about each of the sessions (id -> root) into every table that can have some."""
+    elsewhere(PLACE)
+    for table in (ROUTES, TURNS, LEASES, CONTROL):
+        elsewhere(table, json.dumps(roots))
+    for table in (OUTBOX, INBOX):
+        elsewhere(table, WORDS, json.dumps(roots))
 
 
 def rows_with(elsewhere: Any, words: str) -> list[str]:
@@ -82,20 +73,15 @@ async def test_a_conversation_goes_as_a_whole_by_any_of_its_ids(db: SessionDB, e
     """All segments and everything about them; another conversation keeps all of its own."""
     await conversation(db, "a", "b", "c")
     await conversation(db, "kept")
-    for session_id, root in {"a": "a", "b": "a", "c": "a", "kept": "kept"}.items():
-        fill_tables(elsewhere, session_id, root)
-    before = elsewhere("SELECT (SELECT COUNT(*) FROM outbox) AS outbox, (SELECT COUNT(*) FROM inbox) AS inbox")
+    fill_tables(elsewhere, {"a": "a", "b": "a", "c": "a", "kept": "kept"})
+    assert elsewhere(COUNTS)[0]["outbox"] == 24
     assert await db.delete_session(held)
     assert [row["id"] for row in await db.export_all()] == ["kept"]
-    counts = "SELECT (SELECT COUNT(*) FROM {0}) AS n"
-    left = {
-        table: elsewhere(counts.format(table))[0]["n"]
-        for table in ("messages", "routes", "turns", "leases", "control", "outbox")
-    }
-    assert left == {"messages": 1, "routes": 1, "turns": 1, "leases": 1, "control": 1, "outbox": 6}
-    assert before[0]["outbox"] == 24
+    assert elsewhere(COUNTS) == [
+        {"messages": 1, "routes": 1, "turns": 1, "leases": 1, "control": 1, "outbox": 6, "inbox": 8}
+    ], "what the other conversation has, and settled input"
     settled = elsewhere("SELECT state, payload, session_id FROM inbox ORDER BY id")
-    assert len(settled) == before[0]["inbox"], "keys stay, so that a repeated delivery is still known"
+    assert len(settled) == 8, "the keys stay, so that a repeated delivery is still known"
     for row in settled:
         assert (row["payload"], row["state"] == "done") == (
             (WORDS, False) if row["session_id"] == "kept" else (None, True)
@@ -107,7 +93,7 @@ async def test_a_conversation_goes_as_a_whole_by_any_of_its_ids(db: SessionDB, e
 async def test_no_text_is_left_in_any_row(db: SessionDB, elsewhere: Any) -> None:
     """Neither in queues nor in the search: the words are found nowhere."""
     await conversation(db, "a", "b")
-    fill_tables(elsewhere, "b", "a")
+    fill_tables(elsewhere, {"b": "a"})
     assert await db.search_messages("secret")
     assert rows_with(elsewhere, WORDS) == ["inbox", "messages", "outbox"]
     await db.delete_session("a")
@@ -158,7 +144,7 @@ async def test_clearing_removes_the_messages_and_keeps_the_sessions(db: SessionD
     await conversation(db, "kept")
     await db.append_message("b", "assistant", "x", tool_calls=[{"id": "1"}])
     await db.set_session_title("b", "Plan")
-    fill_tables(elsewhere, "b", "a")
+    fill_tables(elsewhere, {"b": "a"})
     assert await db.clear_messages("a") == 3
     rows = {row["id"]: (row["message_count"], row["tool_call_count"]) for row in await db.export_all()}
     assert rows == {"a": (0, 0), "b": (0, 0), "kept": (1, 0)}
@@ -174,3 +160,39 @@ async def test_deleting_and_clearing_the_unknown_changes_nothing(db: SessionDB) 
     """False and zero, no error."""
     assert not await db.delete_session("nothing")
     assert await db.clear_messages("nothing") == 0
+
+
+async def test_a_running_turn_loses_its_conversation_and_the_next_message_starts_a_fresh_one(
+    db: SessionDB, elsewhere: Any
+) -> None:
+    """Who works the turn is told at the next step; nothing of it is left; the place goes on as if new."""
+    holder = await db.processes.register("gateway", [], {})
+    place = PlaceRef("telegram", "main", "dm", "1")
+
+    async def claim(number: int) -> Claim:
+        message = NewInbox(place, f"m:{number}", "message", "key", 1.0, {"text": WORDS}, {}, session_key="key")
+        accepted = await db.inbox.accept(message)
+        request = ClaimRequest(
+            [accepted.inbox_id],
+            turn_id=f"turn {number}",
+            holder=holder,
+            lane="key",
+            place=place,
+            source="telegram",
+            owner="owner",
+            new_session_id=f"session {number}",
+            content=WORDS,
+            session_key="key",
+        )
+        return await db.turns.claim(request, lambda _session, _at: None)
+
+    running = await claim(1)
+    assert running.fence is not None
+    assert await db.delete_session("session 1")
+    with pytest.raises(FenceLost):
+        await db.turns.step(running.fence, [NewMessage("assistant", WORDS, op_id="step")])
+    with pytest.raises(FenceLost):
+        await db.turns.finish(running.fence, NewMessage("assistant", WORDS, op_id="final"))
+    assert rows_with(elsewhere, WORDS) == []
+    fresh = await claim(2)
+    assert (fresh.status, fresh.session_id, fresh.created) == ("claimed", "session 2", True)

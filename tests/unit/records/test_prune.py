@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import pytest
 
-from session_store import InvalidArgument, SessionDB
+from session_store import InvalidArgument, NewMessage, SessionDB
+from session_store.engine import Engine, StoreEngine
+from session_store.messages import insert_message
+from session_store.retention import prune
+from session_store.sessions import Sessions
+from session_store.tx import Rx, Tx
+
+T = TypeVar("T")
 
 DAY = 86_400.0
 
@@ -145,3 +154,39 @@ async def test_days_that_are_none_are_refused(db: SessionDB, days: float) -> Non
     with pytest.raises(InvalidArgument, match="no number of days"):
         await db.prune_candidates(days)
     assert await db.get_session("s") is not None
+
+
+async def test_what_wakes_up_between_the_dry_run_and_the_prune_is_kept(home: Path) -> None:
+    """Each conversation is judged again in the transaction that would delete it."""
+    engine = StoreEngine(home / "state.db")
+    await engine.open()
+    try:
+        sessions = Sessions(engine)
+        await sessions.create_session("s", "cli", started_at=1)
+        await sessions.end_session("s", "user_exit")
+        late = Late(engine, lambda tx: insert_message(tx, "s", NewMessage("user", "still here")))
+        assert await prune(late, time.time() - DAY, None) == 0
+        assert late.candidates == ["s"]
+        assert await sessions.get_session("s") is not None
+    finally:
+        await engine.close()
+
+
+class Late:
+    """An engine in which something happens between a read and the write after it."""
+
+    def __init__(self, engine: Engine, meanwhile: Callable[[Tx], object]) -> None:
+        self._engine = engine
+        self._meanwhile = meanwhile
+        self.candidates: list[str] = []
+
+    async def read(self, query: Callable[[Rx], T], *, timeout: float | None = None) -> T:  # noqa: ASYNC109 - the protocol
+        """Remember what was found, then let the other thing happen."""
+        found = await self._engine.read(query, timeout=timeout)
+        self.candidates += [row["id"] for row in cast("list[dict[str, str]]", found)]
+        await self._engine.write(self._meanwhile)
+        return found
+
+    async def write(self, op: Callable[[Tx], T], *, size: int = 0) -> T:
+        """As always."""
+        return await self._engine.write(op, size=size)
