@@ -20,10 +20,10 @@ import hashlib
 import hmac
 import ipaddress
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 
 from gateway.web.replies import failure
 
@@ -82,13 +82,8 @@ class Keyring:
 
     def cookie(self, headers: Headers) -> bool:
         """Whether the request carries our cookie."""
-        jar: SimpleCookie = SimpleCookie()
-        try:
-            jar.load(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        morsel = jar.get(self.cookie_name)
-        return morsel is not None and _same(morsel.value, self.cookie_value)
+        given = cookie_parser(headers.get("cookie", "")).get(self.cookie_name)
+        return given is not None and _same(given, self.cookie_value)
 
     def set_cookie(self, response: Response) -> None:
         """Give the browser the cookie."""

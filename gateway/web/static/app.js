@@ -5,12 +5,15 @@ import { Composer } from "./composer.js";
 import { freshId, pending } from "./keep.js";
 import { Refused, Stream, ask } from "./net.js";
 import { Sender } from "./sender.js";
+import { banner, drawer, showGate, toast, wireShell } from "./shell.js";
 import { Sidebar } from "./sidebar.js";
 import { Thread } from "./thread.js";
 
 const HIDDEN_FOR = 60_000; // a page that nobody sees gives its connection back after this
 const PATIENCE = 1200; // a shorter interruption is not worth a banner
 const STALE = 30_000; // a command that the gateway took and forgot (it restarted) is dropped after this
+const RECENT = 60_000;
+const DAY = 86_400_000; // what is kept that long is in the store; no page has looked since
 const PAGE = 60;
 const MAX_LOOKS = 50; // pages to go back in search of one message
 
@@ -38,7 +41,7 @@ const composer = new Composer({
   count: byId("count"),
   onSend: send,
 });
-const sender = new Sender({ onChange: showWaiting, onAccepted: accepted, onToken: showGate });
+const sender = new Sender({ onChange: showWaiting, onAccepted: accepted, onToken: lockedOut });
 const stream = new Stream({ onEvent: heard, onState: connection });
 
 // --- which session is open ------------------------------------------------------------------------------------------
@@ -192,7 +195,7 @@ function setRunning(running) {
 let lostSince = null;
 
 function connection(now, sentence) {
-  if (now === "token") return showGate();
+  if (now === "token") return lockedOut();
   if (now === "missing") return reload();
   const online = now === "open";
   byId("link-state").dataset.state = online ? "open" : "lost";
@@ -291,26 +294,11 @@ function showWelcome() {
   byId("welcome").hidden = !(state.session === null || state.head !== null) || !thread.empty || thread.running;
 }
 
-function banner(sentence, retry = false) {
-  byId("banner").hidden = sentence === null;
-  byId("banner-words").textContent = sentence ?? "";
-  byId("banner-retry").hidden = !retry;
-}
-
-let toastTimer;
-function toast(words) {
-  const note = byId("toast");
-  note.textContent = words;
-  note.hidden = false;
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => (note.hidden = true), 5000);
-}
-
 /** Show what a failed request means; false when the page cannot go on. */
 function failed(error) {
   if (!(error instanceof Refused)) throw error;
   if (error.status === 401) {
-    showGate();
+    lockedOut();
     return false;
   }
   if (error.passing) connection("lost", error.status === 0 ? undefined : error.message);
@@ -318,19 +306,9 @@ function failed(error) {
   return true;
 }
 
-function showGate(problem = "") {
+function lockedOut() {
   stream.close();
-  document.body.dataset.state = "gate";
-  byId("gate").hidden = false;
-  byId("app").inert = true;
-  byId("gate-problem").textContent = problem;
-  byId("gate-token").focus();
-}
-
-function drawer(show) {
-  document.body.classList.toggle("drawer", show);
-  byId("menu").setAttribute("aria-expanded", String(show));
-  byId("main").inert = show;
+  showGate();
 }
 
 async function copyResume() {
@@ -373,15 +351,6 @@ function wire() {
   byId("earlier").addEventListener("click", earlier);
   byId("stop").addEventListener("click", stop);
   byId("resume").addEventListener("click", copyResume);
-  byId("menu").addEventListener("click", () => {
-    drawer(true);
-    byId("search").focus();
-  });
-  byId("close-drawer").addEventListener("click", () => drawer(false));
-  byId("backdrop").addEventListener("click", () => drawer(false));
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") drawer(false);
-  });
   byId("banner-retry").addEventListener("click", tryNow);
   globalThis.addEventListener("online", tryNow);
   let asleep;
@@ -393,12 +362,6 @@ function wire() {
       document.title = state.session === null ? "Threadline" : `${pageTitle()} – Threadline`;
     }
   });
-  byId("gate-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const given = byId("gate-token").value.trim();
-    const token = /[?&]token=([^&#\s]+)/.exec(given)?.[1] ?? encodeURIComponent(given);
-    location.assign(`/?token=${token}`);
-  });
 }
 
 function tryNow() {
@@ -408,13 +371,16 @@ function tryNow() {
 
 function start() {
   wire();
+  wireShell();
   if (new URLSearchParams(location.search).has("token")) {
     history.replaceState(null, "", "/");
     showGate("That token is not the right one.");
     return;
   }
   const { session, message } = address();
-  const begun = pending.all().findLast((item) => item.group && item.session && item.state !== "failed");
+  for (const item of pending.all()) if (item.state === "kept" && Date.now() - item.at > DAY) pending.drop(item.client);
+  // A reload between "kept" and the move to the new session: go on to it.
+  const begun = pending.all().findLast((item) => item.group && item.session && Date.now() - item.at < RECENT);
   const first = session ?? begun?.session ?? null;
   if (first !== session) history.replaceState(null, "", `#/s/${encodeURIComponent(first)}`);
   state.session = undefined;

@@ -57,7 +57,7 @@ export class Composer {
   }
 
   submit() {
-    const value = this.text.value.trim();
+    const value = this.text.value.replace(/^\s*\n|\s+$/g, ""); // the first line keeps its indentation
     if (!value || this.tooLong) return;
     this.fill("");
     this.save();

@@ -10,9 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from gateway.web import events
-from gateway.web.events import Streams
+from gateway.web.events import EventStream, Streams
+from gateway.web.window import Window
 from session_store import StoreBusy, StoreClosed
 from tests.unit.web.conftest import TOKEN, Served
 from tests.unit.web.desk import FakeDesk, session
@@ -185,6 +187,27 @@ async def test_streams_are_bounded_and_closed_ones_make_room(
 
     assert (refused.status_code, kind) == (503, "sessions")
     assert "open pages" in refused.json()["error"]
+
+
+async def test_a_reader_that_takes_nothing_is_dropped(desk: FakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page behind a dead connection holds nothing up and nothing in memory."""
+    monkeypatch.setattr(events, "SEND_SECONDS", 0.05)
+    await session(desk.db, "s")
+    streams = Streams()
+    stream = EventStream(desk, Window(desk), streams, session_id="s", after=0)
+
+    async def receive() -> Message:
+        never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        return await never
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body" and message["more_body"]:
+            await asyncio.get_running_loop().create_future()
+
+    async with asyncio.timeout(10):
+        await stream({"type": "http"}, receive, send)
+
+    assert streams.open == set()
 
 
 async def test_a_closed_store_ends_the_stream(served: Served, desk: FakeDesk) -> None:
