@@ -40,7 +40,7 @@ from session_store.schema import SCHEMA_NUMBER, pragma
 from session_store.ticket import Ticket
 from session_store.tx import Tx
 
-__all__ = ["Apply", "Committer", "Outcome"]
+__all__ = ["Apply", "Committer", "Deliver", "Outcome"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,6 +75,10 @@ class Outcome:
     error: Exception | None = None
 
 
+#: Gets the outcomes and whether anything was changed at all.
+Deliver: TypeAlias = Callable[[list[Outcome], bool], None]
+
+
 class _IndexTrouble(Exception):
     """The index refused; the cause says why."""
 
@@ -96,13 +100,14 @@ class Committer:
         self,
         raw: sqlite3.Connection,
         operations: Sequence[Apply],
-        deliver: Callable[[list[Outcome]], None],
+        deliver: Deliver,
         more: Callable[[], bool],
     ) -> None:
         """Do as many of `operations` as fit into one transaction; `deliver` gets their outcomes after the COMMIT."""
+        before = raw.total_changes
         with self.ticket():
             outcomes = self.transact(raw, operations)
-            deliver(outcomes)
+            deliver(outcomes, raw.total_changes != before)
             self._commits += 1
             self._operations += len(outcomes)
             if self._commits >= CHECKPOINT_COMMITS or (

@@ -1,9 +1,9 @@
 """The declared schema, and what a database lacks of it.
 
 Contract: schema.sql and search_schema.sql say what there is; SQLite itself reads them (in memory), so that a database
-is compared with what the statements make, not with their text. `missing` gives the statements that lead from a database as
-it stands to the declared schema: tables, columns, indexes, triggers. Nothing is removed but one retired index; triggers
-of other tools are left alone and reported.
+is compared with what the statements make, not with their text. `missing` gives the statements that lead from a
+database as it stands to the declared schema: tables, columns, indexes, triggers. Nothing is removed but one retired
+index; triggers of other tools are left alone and reported.
 Limits: a column is added with its type, default and reference, not with its CHECKs; types of columns are not changed.
 """
 

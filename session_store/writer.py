@@ -197,16 +197,17 @@ class Writer:
     async def _commit(self, batch: list[_Submitted]) -> None:
         done = 0
 
-        def settle(outcomes: list[Outcome]) -> None:
+        def settle(outcomes: list[Outcome], changed: bool) -> None:  # noqa: FBT001 - called by the loop
             self._settle(batch, outcomes)
-            self._upkeep.begin()
-            self._untidy = True
-            self._committed()
+            if changed:
+                self._upkeep.begin()
+                self._untidy = True
+                self._committed()
 
-        def deliver(outcomes: list[Outcome]) -> None:
+        def deliver(outcomes: list[Outcome], changed: bool) -> None:  # noqa: FBT001 - called by the thread
             nonlocal done
             done = len(outcomes)
-            self._loop.call_soon_threadsafe(settle, outcomes)
+            self._loop.call_soon_threadsafe(settle, outcomes, changed)
 
         applies = [operation.apply for operation in batch]
         try:

@@ -9,7 +9,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -191,16 +192,13 @@ asyncio.run(main())
 
 
 @pytest.fixture
-def open_to_nobody(tmp_path: Path) -> Path:
-    """A folder that an unprivileged process can reach."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-        if folder.name.startswith("pytest-of"):
-            break
-    place = tmp_path / "place"
-    place.mkdir()
-    return place
+def open_to_nobody() -> Iterator[Path]:
+    """A folder that an unprivileged process can reach (pytest's own are closed to others)."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        place = Path(folder) / "place"
+        place.mkdir()
+        yield place
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""Knowing of commits: one's own at once, those of others soon, none invented."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from session_store import SessionDB, StoreClosed
+from tests.conftest import Elsewhere
+
+
+async def test_an_own_commit_wakes_a_waiter(db: SessionDB) -> None:
+    """While it waits."""
+    waiting = asyncio.create_task(db.changes.wait(30))
+    await asyncio.sleep(0)
+    await db.create_session("s", "cli")
+
+    assert await waiting
+
+
+async def test_a_commit_between_two_calls_is_not_missed(db: SessionDB) -> None:
+    """And it is told once."""
+    await db.changes.wait(0)
+    await db.create_session("s", "cli")
+
+    assert await db.changes.wait(30)
+    assert not await db.changes.wait(0.3)
+
+
+async def test_a_commit_of_another_process_wakes_a_waiter(db: SessionDB, elsewhere: Elsewhere) -> None:
+    """Found by asking the database."""
+    await db.changes.wait(0)
+    assert not await db.changes.wait(0.25)
+    waiting = asyncio.create_task(db.changes.wait(30))
+    await asyncio.to_thread(elsewhere, "INSERT INTO state_meta (key) VALUES ('k')")
+
+    assert await waiting
+    assert not await db.changes.wait(0.25)
+
+
+async def test_a_foreign_commit_while_nobody_waited_is_found_later(db: SessionDB, elsewhere: Elsewhere) -> None:
+    """Nobody asks the database while nobody waits, but nothing gets lost by that."""
+    await db.changes.wait(0.15)
+    await asyncio.to_thread(elsewhere, "INSERT INTO state_meta (key) VALUES ('k')")
+
+    assert await db.changes.wait(30)
+
+
+async def test_an_operation_that_changed_nothing_wakes_nobody(db: SessionDB) -> None:
+    """Waiters look for work; there is none."""
+    await db.create_session("s", "cli")
+    await db.changes.wait(0)
+    waiting = asyncio.create_task(db.changes.wait(0.3))
+    await db.end_session("missing", "user_exit")
+
+    assert not await waiting
+
+
+async def test_each_subscription_sees_each_change(db: SessionDB) -> None:
+    """One waiter takes nothing from another."""
+    subscriptions = [db.changes.subscribe() for _ in range(3)]
+    waiting = [asyncio.create_task(subscription.wait(30)) for subscription in subscriptions]
+    await asyncio.sleep(0)
+    await db.create_session("s", "cli")
+
+    assert await asyncio.gather(*waiting) == [True] * 3
+    assert await asyncio.gather(*(subscription.wait(0) for subscription in subscriptions)) == [False] * 3
+
+
+async def test_a_new_subscription_has_seen_the_past(db: SessionDB) -> None:
+    """It tells of what comes."""
+    await db.create_session("s", "cli")
+
+    assert not await db.changes.subscribe().wait(0)
+
+
+async def test_closing_wakes_waiters(db: SessionDB) -> None:
+    """They learn that nothing will come."""
+    waiting = asyncio.create_task(db.changes.wait(30))
+    await asyncio.sleep(0)
+    await db.close()
+
+    with pytest.raises(StoreClosed):
+        await waiting
+
+
+async def test_a_cancelled_waiter_is_forgotten(db: SessionDB) -> None:
+    """Others go on."""
+    gone, stays = (asyncio.create_task(db.changes.subscribe().wait(30)) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.sleep(0)
+    await db.create_session("s", "cli")
+
+    assert await stays
+    assert gone.cancelled()
