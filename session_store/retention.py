@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING
 from session_store.errors import InvalidArgument
 from session_store.lineage import IS_TIP, conversation_of
 from session_store.listing import describe
-from session_store.rows import SessionListRow
+from session_store.models import Visibility
+from session_store.rows import PruneKept, SessionListRow
 from session_store.tx import Param, Rx, Tx
+from session_store.visible import is_visible
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["clear_conversation", "cutoff", "delete_conversation", "prunable", "prune"]
+__all__ = ["clear_conversation", "cutoff", "delete_conversation", "kept_back", "prunable", "prune"]
 
 _DAY = 86_400.0
 _MOST_CANDIDATES = 10_000
@@ -42,6 +44,16 @@ WHERE s.ended_at IS NOT NULL AND s.archived = 0 AND (?2 IS NULL OR s.source = ?2
     AND COALESCE((SELECT m.timestamp FROM messages m WHERE m.session_id = s.id ORDER BY m.id DESC LIMIT 1), 0) < ?1
     AND /*tip*/
 ORDER BY COALESCE(s.last_active, s.started_at), s.id LIMIT ?4
+""".replace("/*tip*/", IS_TIP)
+
+# Tips that are old enough (?1, ?2 as above) but were never ended or are archived: how many of each.
+_KEPT = """
+SELECT COALESCE(SUM(s.archived = 0), 0) AS open, COALESCE(SUM(s.archived <> 0), 0) AS archived
+FROM sessions s
+WHERE (s.ended_at IS NULL OR s.archived <> 0) AND s.kind IN ('live', 'branch') AND (?2 IS NULL OR s.source = ?2)
+    AND COALESCE(s.last_active, s.started_at) < ?1
+    AND COALESCE((SELECT m.timestamp FROM messages m WHERE m.session_id = s.id ORDER BY m.id DESC LIMIT 1), 0) < ?1
+    AND /*tip*/
 """.replace("/*tip*/", IS_TIP)
 
 # Why a conversation must stay: ?1 its session ids as JSON.
@@ -101,10 +113,22 @@ def cutoff(now: float, older_than_days: float) -> float:
     return now - older_than_days * _DAY
 
 
-def prunable(rx: Rx, before: float, source: str | None) -> list[SessionListRow]:
-    """Return the conversations that a prune would delete, the longest untouched first; at most 10,000."""
+def prunable(rx: Rx, before: float, source: str | None, visible_to: Visibility | None = None) -> list[SessionListRow]:
+    """Return the conversations that a prune would delete, the longest untouched first; at most 10,000.
+
+    visible_to: only those that this asker may see.
+    """
+    ended = [row["id"] for row in rx.all(_ENDED, (before, source, None, _MOST_CANDIDATES))]
+    seen = [tip for tip in ended if is_visible(rx, tip, visible_to)]
+    return describe(rx, [tip for tip in seen if not _is_held(rx, conversation_of(rx, tip))])
+
+
+def kept_back(rx: Rx, before: float, source: str | None) -> PruneKept:
+    """Return how many conversations are as old but stay, by the reason."""
+    row = rx.all(_KEPT, (before, source))[0]
     ended = rx.all(_ENDED, (before, source, None, _MOST_CANDIDATES))
-    return describe(rx, [row["id"] for row in ended if not _is_held(rx, conversation_of(rx, row["id"]))])
+    in_use = sum(_is_held(rx, conversation_of(rx, tip["id"])) for tip in ended)
+    return {"open": row["open"], "archived": row["archived"], "in_use": in_use}
 
 
 async def prune(engine: Engine, before: float, source: str | None) -> int:

@@ -27,7 +27,7 @@ from session_store.lineage import (
 )
 from session_store.models import Visibility
 from session_store.naming import free_title, next_title, resolve_title, retitle, title_holder
-from session_store.rows import SessionExport, SessionListRow, SessionRow, SessionStats
+from session_store.rows import PruneKept, SessionExport, SessionListRow, SessionRow, SessionStats
 from session_store.titles import split_number, title_key
 from session_store.tx import Param, Rx, Tx
 
@@ -55,6 +55,8 @@ INSERT INTO sessions (id, source, user_id, model, model_config, system_prompt, p
     room_id, session_key, place_id, root_id, kind, last_active)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+_PLACE = "SELECT 1 FROM places WHERE id = ?"
 
 # What a child takes over from its parent.
 _PARENT = "SELECT owner, room_id, session_key, place_id, end_reason FROM sessions WHERE id = ?"
@@ -109,13 +111,13 @@ def insert_session(  # noqa: PLR0913 - one parameter per column that callers may
     title: str | None = None,
     started_at: float | None = None,
 ) -> None:
-    """Make the session; if it exists, fill what is empty in its row (a taken title is left out then).
+    """Make the session; if it exists, fill what is empty in its row (what cannot be, as a taken title, is left out).
 
     started_at: Unix seconds; the clock when not given. A parent that compression ended makes a live child the
     continuation of its conversation.
 
     Raises:
-        InvalidArgument: empty id or source, unknown kind, title too long, or a config that JSON cannot express.
+        InvalidArgument: empty id or source, unknown kind or place, title too long, or a config that is no JSON.
         NotFound: a new session names a parent that is not there.
         TitleTaken: a new session asks for a title that another conversation of its owner has.
     """
@@ -124,8 +126,9 @@ def insert_session(  # noqa: PLR0913 - one parameter per column that callers may
     if kind not in get_args(SessionKind):
         raise InvalidArgument(f"The kind {kind!r} is unknown. Use one of: {', '.join(get_args(SessionKind))}.")
     config = model_config if isinstance(model_config, str) else to_json(model_config)
-    given = (user_id, model, config, system_prompt, owner, room_id, session_key, place_id)
     existing = session_row(tx, session_id)
+    place_id = _known_place(tx, place_id, required=existing is None)
+    given = (user_id, model, config, system_prompt, owner, room_id, session_key, place_id)
     if existing is not None:
         _complete(tx, existing, given, parent_session_id, title)
         return
@@ -145,6 +148,14 @@ def insert_session(  # noqa: PLR0913 - one parameter per column that callers may
     tx.run(_INSERT, (*born, owner, room_id, session_key, place_id, root_id, kind, began))
     if title is not None:
         retitle(tx, session_id, title)
+
+
+def _known_place(rx: Rx, place_id: int | None, *, required: bool) -> int | None:
+    if place_id is None or rx.one(_PLACE, (place_id,)) is not None:
+        return place_id
+    if required:
+        raise InvalidArgument(f"There is no place {place_id}. Enter the place first, or give none.")
+    return None
 
 
 def _complete(
@@ -317,14 +328,25 @@ class Sessions:
         """Yield sessions with their messages, one in memory at a time, in the order of their ids."""
         return export.iter_exports(self._engine, source, visible_to)
 
-    async def prune_candidates(self, older_than_days: float = 90, source: str | None = None) -> list[SessionListRow]:
-        """Return what `prune_sessions` would delete, the longest untouched first.
+    async def prune_candidates(
+        self, older_than_days: float = 90, source: str | None = None, *, visible_to: Visibility | None = None
+    ) -> list[SessionListRow]:
+        """Return what `prune_sessions` would delete, the longest untouched first. visible_to: only what they may see.
 
         Raises:
             InvalidArgument: negative days.
         """
         before = retention.cutoff(time.time(), older_than_days)
-        return await self._engine.read(lambda rx: retention.prunable(rx, before, source))
+        return await self._engine.read(lambda rx: retention.prunable(rx, before, source, visible_to))
+
+    async def prune_kept_back(self, older_than_days: float = 90, source: str | None = None) -> PruneKept:
+        """Return how many conversations are as old but are not pruned, by the reason.
+
+        Raises:
+            InvalidArgument: negative days.
+        """
+        before = retention.cutoff(time.time(), older_than_days)
+        return await self._engine.read(lambda rx: retention.kept_back(rx, before, source))
 
     async def prune_sessions(self, older_than_days: float = 90, source: str | None = None) -> int:
         """Delete ended conversations without activity for so many days; returns how many.

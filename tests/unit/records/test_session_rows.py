@@ -52,7 +52,9 @@ async def test_a_second_create_fills_what_is_empty_and_overwrites_nothing(db: Se
     await db.create_session("other", "cli", title="taken")
     await db.create_session("s1", "cli", model="first")
     await db.create_session("s1", "web", model="second", system_prompt="prompt", user_id="u", title="taken")
-    await db.create_session("s1", "web", system_prompt="another", user_id="v", parent_session_id="not there")
+    await db.create_session(
+        "s1", "web", system_prompt="another", user_id="v", parent_session_id="not there", place_id=999
+    )
     row = await db.get_session("s1")
     assert row is not None
     assert (row["source"], row["model"], row["system_prompt"], row["user_id"]) == ("cli", "first", "prompt", "u")
@@ -97,6 +99,7 @@ async def test_a_parent_can_be_told_later_but_never_makes_a_ring(db: SessionDB) 
         ({"session_id": "s", "source": "cli", "parent_session_id": "gone"}, NotFound, "no session 'gone'"),
         ({"session_id": "s", "source": "cli", "model_config": {"x": object()}}, InvalidArgument, "JSON"),
         ({"session_id": "s", "source": "cli", "title": "mine"}, TitleTaken, "Session first"),
+        ({"session_id": "s", "source": "cli", "place_id": 999}, InvalidArgument, "no place 999"),
     ],
 )
 async def test_a_create_that_cannot_be_says_why_and_leaves_nothing(
