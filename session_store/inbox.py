@@ -20,7 +20,7 @@ from session_store.lineage import root_of
 from session_store.models import Accepted, Effect, NewInbox, NewOutbox
 from session_store.outbox import KEEP_SECONDS, Account, Origin, accounts_json, add_rows
 from session_store.places import place_id
-from session_store.processes import token_alive
+from session_store.processes import boot_clock, token_alive
 from session_store.rows import InboxRow
 from session_store.sessions import session_row
 from session_store.tx import Row, Rx, Tx
@@ -76,6 +76,12 @@ SELECT i.id, i.holder FROM inbox AS i LEFT JOIN sessions AS s ON s.id = i.sessio
 WHERE i.state IN ('new', 'taken') AND i.state = 'new' AND i.holder IS NOT NULL AND i.session_id IS NOT NULL
       AND COALESCE(s.root_id, i.session_id) = ?1
 ORDER BY i.id LIMIT 1000
+"""
+# New rows of one account that only one process may work, newest first.
+KEPT = f"""
+{_ROW} WHERE i.state IN ('new', 'taken') AND i.state = 'new' AND i.platform = ? AND i.account = ?
+    AND i.holder IS NOT NULL
+ORDER BY i.id DESC LIMIT 1000
 """
 RESERVE = "UPDATE inbox SET holder = ? WHERE id = ? AND state = 'new'"
 TAKE = (
@@ -157,6 +163,11 @@ def adopt(tx: Tx, session_id: str, holder: str) -> list[InboxRow]:
     return [_as_inbox(row) for inbox_id in left for row in tx.all(ONE, (inbox_id,))]
 
 
+def left_behind(rx: Rx, account: Account, boot_now: float) -> list[InboxRow]:
+    """Return the new rows of an account that a process kept for itself and did not live to work, newest first."""
+    return [_as_inbox(row) for row in rx.all(KEPT, account) if not token_alive(rx, row["holder"], boot_now)]
+
+
 def counts(rx: Rx) -> dict[str, int]:
     """Return how many rows are new, taken and set aside."""
     found = {"new": 0, "taken": 0, "set_aside": rx.value(COUNT_ASIDE)}
@@ -203,6 +214,10 @@ class Inbox:
     async def adopt(self, session_id: str, holder: str) -> list[InboxRow]:
         """Take over what dead terminals had accepted for this conversation and not begun: the rows, oldest first."""
         return await self._engine.write(lambda tx: adopt(tx, session_id, holder))
+
+    async def left_behind(self, account: Account) -> list[InboxRow]:
+        """What dead terminals had accepted and not begun, in whatever conversation, newest first; `adopt` takes it."""
+        return await self._engine.read(lambda rx: left_behind(rx, account, boot_clock()))
 
     async def complete(
         self, inbox_id: int, *, outbox: Sequence[NewOutbox] = (), effects: Sequence[Effect] = ()

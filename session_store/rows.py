@@ -11,6 +11,7 @@ __all__ = [
     "OutboxRow",
     "PersonRow",
     "ProcessRow",
+    "PruneKept",
     "RouteRow",
     "SearchContext",
     "SearchHit",
@@ -272,6 +273,14 @@ class PersonRow(TypedDict):
     name: str | None
     display: str | None
     created_at: float
+
+
+class PruneKept(TypedDict):
+    """Conversations that are old enough for a prune and stay: never ended, archived, or with work under way."""
+
+    open: int
+    archived: int
+    in_use: int
 
 
 class SessionStats(TypedDict):
