@@ -1,7 +1,7 @@
 """A small engine for tests of the search: one connection, transactions that end with an update of the index.
 
-`write` is a transaction of ours; `foreign` is one by another tool, which knows nothing of the index. Nothing here waits,
-so searches run to their end at once and no event loop is needed.
+`write` is a transaction of ours; `foreign` is one by another tool, which knows nothing of the index. Nothing here
+waits, so searches run to their end at once and no event loop is needed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class Bench:
     def __init__(self, library: ModuleType = sqlite3, path: str | Path = ":memory:") -> None:
         self.library = library
         self.path = path
-        self.connection = self._connect()
+        self.connection = self.connect()
         for name in ("schema.sql", "search_schema.sql"):
             self.connection.executescript((PACKAGE / name).read_text(encoding="utf-8"))
         self.engine = _Engine(self)
         self._search = Search(self.engine)
         self.write(lambda _: None)
 
-    def _connect(self) -> sqlite3.Connection:
+    def connect(self) -> sqlite3.Connection:
+        """Another connection to the database."""
         connection: sqlite3.Connection = self.library.connect(self.path, isolation_level=None)
         connection.row_factory = dict_row
         return connection
@@ -52,7 +53,7 @@ class Bench:
     def reopen(self) -> None:
         """Go on with a fresh connection to the same file."""
         self.connection.close()
-        self.connection = self._connect()
+        self.connection = self.connect()
 
     # --- transactions ---
 
@@ -97,13 +98,14 @@ class Bench:
         """A session."""
         self.write(
             lambda tx: tx.run(
-                "INSERT INTO sessions (id, source, started_at, owner, room_id, model, title) VALUES (?, ?, 5, ?, ?, ?, ?)",
+                "INSERT INTO sessions (id, source, started_at, owner, room_id, model, title)"
+                " VALUES (?, ?, 5, ?, ?, ?, ?)",
                 (session_id, source, owner, room, "a-model", f"title of {session_id}"),
             )
         )
         return session_id
 
-    def add(
+    def add(  # noqa: PLR0913 - one parameter per column
         self,
         content: str | None,
         *,

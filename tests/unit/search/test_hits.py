@@ -174,7 +174,7 @@ def test_many_owners_are_no_trouble(bench: Bench) -> None:
 
 @pytest.mark.parametrize("query", ["word", "#word", "🤔", "wor", "word OR #word OR 🤔"])
 def test_pages_fit_together_without_gap_or_overlap(bench: Bench, query: str) -> None:
-    """limit and offset are exact, also where hits are checked, scanned or hidden."""
+    """Limit and offset are exact, also where hits are checked, scanned or hidden."""
     bench.session("s")
     bench.session("t", owner=ANN)
     ids = []

@@ -1,5 +1,7 @@
 """Everyday strings with punctuation: each is found by typing it, and near misses are not."""
 
+# ruff: noqa: RUF001, RUF002 - characters that look like others are what is tested
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """Reading queries: operators, quoting, what is ignored, and what is refused with which words."""
 
+# ruff: noqa: RUF001 - characters that look like others are what is tested
+
 from __future__ import annotations
 
 import pytest

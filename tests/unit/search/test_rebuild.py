@@ -130,7 +130,8 @@ def test_any_damage_is_mended_and_hides_nothing(tmp_path: Path, bench: Bench, da
     try:
         harmed.add("later 部署")
     except bench.library.Error as error:
-        harmed.apply(lambda tx: index.mark_broken(tx, str(error)))
+        reason = str(error)
+        harmed.apply(lambda tx: index.mark_broken(tx, reason))
         harmed.add("later 部署")
     if usable(harmed):
         # Some damage shows only when that part is read; the search reports it then.

@@ -1,5 +1,7 @@
 """Snippets: the place of the match, marked, on the text as it was written."""
 
+# ruff: noqa: RUF001 - characters that look like others are what is tested
+
 from __future__ import annotations
 
 import pytest

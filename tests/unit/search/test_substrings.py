@@ -1,5 +1,7 @@
 """Everything that is stored is found by a piece of it: compared with Python's `in`."""
 
+# ruff: noqa: RUF001 - characters that look like others are what is tested
+
 from __future__ import annotations
 
 from hypothesis import given, settings
