@@ -26,7 +26,7 @@ from session_store.rows import SessionRow
 from session_store.sessions import end_session_row, insert_session, reopen_session_row, session_row
 from session_store.tx import Row, Rx, Tx
 
-__all__ = ["TURN", "Judge", "as_claim", "claim", "fence_of", "running_turn", "the_turn"]
+__all__ = ["TURN", "Judge", "as_claim", "claim", "fence_of", "is_held", "running_turn", "the_turn"]
 
 Judge: TypeAlias = Callable[[SessionRow, float], str | None]
 """Given a session and the time (Unix seconds) its next message was received: why it must end before, or None."""
@@ -101,13 +101,13 @@ def claim(tx: Tx, request: ClaimRequest, judge: Judge) -> Claim:
 
 def _plan(tx: Tx, request: ClaimRequest, received_at: float, judge: Judge) -> _Plan | Claim:
     """Decide where the message goes, or return why it cannot go anywhere now. Writes nothing."""
-    target = _target(tx, request)
+    target = _target(tx, request.session_id, request.session_key)
     if target is None:
         return _fresh(tx, request)
     if target["ended_at"] is not None and request.session_id is None:
         return _fresh(tx, request, target["id"])
     root_id = root_of(tx, target["id"])
-    in_the_way = _blocked(tx, root_id)
+    in_the_way = _blocked(tx, root_id, tx.boot_now)
     if in_the_way is not None:
         return in_the_way
     reason = None if request.session_id is not None else judge(_with_activity(target), received_at)
@@ -154,23 +154,32 @@ def _received_at(tx: Tx, request: ClaimRequest) -> float | None:
     return float(free[0]["received_at"]) if len(free) == len(rows) else None
 
 
-def _target(tx: Tx, request: ClaimRequest) -> SessionRow | None:
-    """The tip that the request asks for by id or by route, ended or not."""
-    if request.session_id is None:
-        return None if request.session_key is None else routes.session_for(tx, request.session_key)
-    if session_row(tx, request.session_id) is None:
+def _target(rx: Rx, session_id: str | None, session_key: str | None) -> SessionRow | None:
+    """The tip that is asked for by id or by route, ended or not."""
+    if session_id is None:
+        return None if session_key is None else routes.session_for(rx, session_key)
+    if session_row(rx, session_id) is None:
         return None
-    return session_row(tx, live_tip(tx, request.session_id))
+    return session_row(rx, live_tip(rx, session_id))
 
 
-def _blocked(tx: Tx, root_id: str) -> Claim | None:
+def is_held(rx: Rx, session_key: str | None, session_id: str | None, boot_now: float) -> bool:
+    """Whether a claim by this id or key would be busy, with no orphan in the way that could be taken over first."""
+    target = _target(rx, session_id, session_key)
+    if target is None or (target["ended_at"] is not None and session_id is None):
+        return False
+    in_the_way = _blocked(rx, root_of(rx, target["id"]), boot_now)
+    return in_the_way is not None and in_the_way.orphan is None
+
+
+def _blocked(rx: Rx, root_id: str, boot_now: float) -> Claim | None:
     """Why a conversation cannot be worked now, or None if it can."""
-    lease = leases.lease_of(tx, root_id)
-    running = running_turn(tx, root_id)
+    lease = leases.lease_of(rx, root_id)
+    running = running_turn(rx, root_id)
     if running is None:
-        return None if leases.is_free(tx, lease, tx.boot_now) else Claim("busy")
+        return None if leases.is_free(rx, lease, boot_now) else Claim("busy")
     # A turn whose process is gone goes first: it is older, and its input must not be lost.
-    return Claim("busy", orphan=running["id"] if leases.is_orphaned(tx, lease, tx.boot_now) else None)
+    return Claim("busy", orphan=running["id"] if leases.is_orphaned(rx, lease, boot_now) else None)
 
 
 def _with_activity(session: SessionRow) -> SessionRow:

@@ -66,6 +66,15 @@ HEADS = f"""
     GROUP BY o.lane ORDER BY MIN(o.id) LIMIT ?4)
 ORDER BY i.id
 """  # noqa: S608 - joined from constants
+# The first new row of the lane ?1 that the process ?2 may work, of the accounts ?3.
+NEXT_IN = f"""
+{_ROW} WHERE i.id = (
+    SELECT o.id FROM inbox AS o
+    WHERE o.state = 'new' AND o.lane = ?1 AND (o.holder IS NULL OR o.holder = ?2)
+          AND EXISTS (SELECT 1 FROM json_each(?3) AS a
+                      WHERE json_extract(a.value, '$[0]') = o.platform AND json_extract(a.value, '$[1]') = o.account)
+    ORDER BY o.id LIMIT 1)
+"""  # noqa: S608 - joined from constants
 ONE = f"{_ROW} WHERE i.id = ?"
 OF_TURN = f"{_ROW} WHERE i.turn_id = ? ORDER BY i.id LIMIT 1000"
 ASIDE = f"{_ROW} WHERE i.state = 'set_aside' ORDER BY i.id DESC LIMIT ?"
@@ -205,6 +214,12 @@ class Inbox:
         """The first new row of every lane but the busy ones, by id: what a dispatcher may begin now."""
         given = (accounts_json(accounts), holder, to_json(busy_lanes), limit)
         return await self._engine.read(lambda rx: [_as_inbox(row) for row in rx.all(HEADS, given)])
+
+    async def next_in(self, lane: str, accounts: Sequence[Account], holder: str) -> InboxRow | None:
+        """The first new row of one lane that this process may work, or None; cheap however many rows wait elsewhere."""
+        given = (lane, holder, accounts_json(accounts))
+        row = await self._engine.read(lambda rx: rx.one(NEXT_IN, given))
+        return None if row is None else _as_inbox(row)
 
     async def get(self, inbox_id: int) -> InboxRow | None:
         """One row in whatever state; None once it was forgotten."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from session_store.models import NewOutbox, RenderedPart
+from session_store.models import NewOutbox, PlaceRef, RenderedPart
 from session_store.places import place_id
 from session_store.processes import token_alive
 from session_store.rows import OutboxRow
@@ -86,6 +86,7 @@ ORDER BY o.line, o.part LIMIT ?3
 NEXT_DUE = f"""
 {_HEADS} SELECT MIN(o.next_at) AS next_at FROM head JOIN outbox AS o ON o.id = head.id WHERE o.state = 'waiting'
 """  # noqa: S608 - joined from constants
+SOURCE = "SELECT session_id, turn_id, inbox_id FROM outbox WHERE id = ?"
 # How much is still to be sent of one session.
 WAITING_FOR = "SELECT COUNT(*) AS n FROM outbox WHERE state IN ('waiting', 'sending') AND session_id = ?"
 UNSPLIT = "SELECT id FROM outbox WHERE id = ? AND rendered IS NULL AND state = 'waiting'"
@@ -120,6 +121,12 @@ UNKNOWN = (
 RESEND = """
 UPDATE outbox SET state = 'waiting', resends = resends + 1, next_at = 0, error = ?, holder = NULL, updated_at = ?
 WHERE id = ? AND state = 'sending' AND resends = 0
+"""
+# What is still to be sent of the answer that row ?4 belongs to goes to another place, and answers no message there.
+REDIRECT = """
+UPDATE outbox SET place_id = ?1, state = 'waiting', next_at = 0, reply_to = NULL, error = ?2, holder = NULL,
+    updated_at = ?3
+WHERE line = (SELECT line FROM outbox WHERE id = ?4) AND state IN ('waiting', 'sending')
 """
 FAIL = """
 UPDATE outbox SET state = 'failed', error = ?, holder = NULL, updated_at = ?
@@ -213,6 +220,16 @@ def recover(tx: Tx, accounts: Sequence[Account], *, resend: bool, own: str | Non
     return settled
 
 
+def redirect(tx: Tx, outbox_id: int, place: PlaceRef, error: str, notice: str) -> bool:
+    """Send the rest of an answer to another place of its account, then a notice there; False if nothing is left."""
+    if not tx.run(REDIRECT, (place_id(tx, place), error, tx.now, outbox_id)):
+        return False
+    source = tx.all(SOURCE, (outbox_id,))[0]
+    origin = Origin(source["session_id"], None, source["turn_id"], source["inbox_id"])
+    add_rows(tx, [NewOutbox(place, "notice", notice)], origin)
+    return True
+
+
 def counts(rx: Rx) -> dict[str, int]:
     """Return how many rows are in each state; states without rows are missing."""
     rows: list[Row] = [*rx.all(COUNT_OPEN), *rx.all(COUNT_SETTLED)]
@@ -268,6 +285,13 @@ class Outbox:
     async def unknown(self, outbox_id: int, error: str, resend: bool) -> bool:  # noqa: FBT001 - the rule of the place
         """Record that nobody knows whether a send happened. With `resend` it is sent once more: True if so."""
         return await self._engine.write(lambda tx: settle_unknown(tx, outbox_id, error, resend=resend))
+
+    async def redirect(self, outbox_id: int, place: PlaceRef, error: str, notice: str) -> bool:
+        """Move what is left of an answer to another place of its account, with a notice (Markdown) after it.
+
+        For answers whose place is gone. False, and no notice, if nothing of it is still to be sent.
+        """
+        return await self._engine.write(lambda tx: redirect(tx, outbox_id, place, error, notice))
 
     async def fail(self, outbox_id: int, error: str) -> None:
         """Record that a row cannot be sent."""

@@ -198,6 +198,7 @@ CREATE TABLE IF NOT EXISTS inbox (
     UNIQUE (platform, account, dedupe_key)
 );
 CREATE INDEX IF NOT EXISTS idx_inbox_open ON inbox(platform, account, id) WHERE state IN ('new', 'taken');
+CREATE INDEX IF NOT EXISTS idx_inbox_lane ON inbox(lane, id) WHERE state = 'new';
 CREATE INDEX IF NOT EXISTS idx_inbox_aside ON inbox(id) WHERE state = 'set_aside';
 CREATE INDEX IF NOT EXISTS idx_inbox_turn ON inbox(turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_inbox_done ON inbox(done_at) WHERE done_at IS NOT NULL;

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from session_store import control, inbox, leases, processes
-from session_store.claim import TURN, Judge, claim, running_turn
+from session_store.claim import TURN, Judge, claim, is_held, running_turn
 from session_store.errors import FenceLost, InvalidArgument
 from session_store.lineage import live_tip
 from session_store.messages import decode_message, insert_message
@@ -81,10 +81,10 @@ def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> in
     return message_id
 
 
-def abandon(tx: Tx, fence: Fence) -> None:
-    """Leave a running turn in order: its lease is free and the next process does not count a further attempt."""
+def abandon(tx: Tx, fence: Fence, reason: str = SHUTDOWN) -> None:
+    """Leave a running turn: its lease is free for the next worker, who counts an attempt unless it was a shutdown."""
     leases.check(tx, fence)
-    tx.run(LEAVE, (SHUTDOWN, fence.turn_id))
+    tx.run(LEAVE, (reason, fence.turn_id))
     leases.release(tx, fence)
 
 
@@ -132,9 +132,9 @@ class Turns:
         """End a turn because a person stopped it; it is not resumed."""
         return await self._engine.write(lambda tx: end(tx, fence, Ending("interrupted", reason, final), outbox))
 
-    async def abandon(self, fence: Fence) -> None:
-        """Leave a running turn to the next process (orderly shutdown); that does not count as an attempt."""
-        await self._engine.write(lambda tx: abandon(tx, fence))
+    async def abandon(self, fence: Fence, reason: str = SHUTDOWN) -> None:
+        """Leave a running turn to the next worker. Any reason but an orderly shutdown counts as a failed attempt."""
+        await self._engine.write(lambda tx: abandon(tx, fence, reason))
 
     async def orphaned(self, accounts: Sequence[Account], limit: int = 64) -> list[TurnRow]:
         """Running turns of these accounts that nobody works any more, oldest first."""
@@ -151,6 +151,10 @@ class Turns:
     async def beat(self, holder: str) -> None:
         """Renew a process and all its leases; due every 10 seconds."""
         await self._engine.write(lambda tx: beat(tx, holder))
+
+    async def is_held(self, session_key: str | None, session_id: str | None) -> bool:
+        """Whether a claim by this id or key would be busy now, and nothing could be taken over first. Only reads."""
+        return await self._engine.read(lambda rx: is_held(rx, session_key, session_id, boot_clock()))
 
     async def running_in(self, root_id: str) -> TurnRow | None:
         """The running turn of a conversation, given by its root."""
