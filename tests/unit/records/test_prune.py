@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from session_store import InvalidArgument, NewMessage, SessionDB, Visibility
+from session_store import InvalidArgument, NewMessage, SessionDB
 from session_store.engine import Engine, StoreEngine
 from session_store.messages import insert_message
 from session_store.retention import prune
@@ -132,7 +132,7 @@ async def test_a_conversation_with_work_in_it_is_kept(db: SessionDB, elsewhere: 
     assert await pruned(db, 90) == ["s 1", "s 2"]
 
 
-async def test_what_is_old_and_stays_is_counted_by_its_reason(db: SessionDB, elsewhere: Any) -> None:
+async def test_chains_archives_and_work_that_stay_are_counted_once_each(db: SessionDB, elsewhere: Any) -> None:
     """Never ended, archived, at work: nobody wonders why a prune did not reach them. Recent ones do not count."""
     await aged(db, "gone", 100)
     await aged(db, "open", 100, ended=None)
@@ -149,14 +149,6 @@ async def test_what_is_old_and_stays_is_counted_by_its_reason(db: SessionDB, els
     assert await db.prune_kept_back(90) == {"open": 2, "archived": 1, "in_use": 1}
     assert await db.prune_kept_back(90, source="slack") == {"open": 0, "archived": 0, "in_use": 0}
     assert await pruned(db, 90) == ["gone"]
-
-
-async def test_the_dry_run_can_be_kept_to_what_the_asker_sees(db: SessionDB) -> None:
-    """The rule of every list."""
-    await aged(db, "mine", 100, owner="p1")
-    await aged(db, "theirs", 100, owner="p2")
-    listed = await db.prune_candidates(90, visible_to=Visibility(frozenset({"p1"})))
-    assert [row["id"] for row in listed] == ["mine"]
 
 
 async def test_rows_of_other_tools_are_judged_by_their_messages(db: SessionDB, elsewhere: Any) -> None:
