@@ -86,15 +86,16 @@ class _IndexTrouble(Exception):
 class Committer:
     """Turns batches into transactions. All methods are for the writer connection's thread."""
 
-    def __init__(self, files: StoreFiles, ticket: Ticket) -> None:
+    def __init__(self, files: StoreFiles, ticket: Ticket, raw: sqlite3.Connection) -> None:
         self._files = files
         self._ticket = ticket
+        self._data_version = pragma(raw, "data_version")
+        self._others = False
         #: Why writing has stopped for good, if it has.
         self.stopped: StoreError | None = None
         self._commits = 0
         self._operations = 0
         self._starved = 0
-        self._data_version: int | None = None
 
     def commit(
         self,
@@ -107,7 +108,9 @@ class Committer:
         before = raw.total_changes
         with self.ticket():
             outcomes = self.transact(raw, operations)
-            deliver(outcomes, raw.total_changes != before)
+            changed = raw.total_changes != before
+            deliver(outcomes, changed)
+            self._others = self._others and not changed  # who looks for our change sees theirs as well
             self._commits += 1
             self._operations += len(outcomes)
             if self._commits >= CHECKPOINT_COMMITS or (
@@ -128,14 +131,13 @@ class Committer:
             return self._attempt(raw, operations, reason)
 
     def others_committed(self, raw: sqlite3.Connection) -> bool:
-        """Whether another connection has committed since this, or a transaction of ours, last looked."""
-        known = self._data_version
+        """Whether another connection has committed something that nobody was told of yet."""
         try:
-            self._data_version = pragma(raw, "data_version")
+            self._notice_others(raw)
         except driver().module.Error as error:
             _LOG.debug("Could not ask for changes: %s", error)
-            return False
-        return known is not None and known != self._data_version
+        others, self._others = self._others, False
+        return others
 
     def close(self, raw: sqlite3.Connection) -> None:
         """Checkpoint, let SQLite refresh its statistics, and close, all under the ticket."""
@@ -222,7 +224,11 @@ class Committer:
                 "writing. Upgrade and restart it; nothing was lost."
             )
             raise self.stopped
-        self._data_version = pragma(raw, "data_version")
+        self._notice_others(raw)
+
+    def _notice_others(self, raw: sqlite3.Connection) -> None:
+        known, self._data_version = self._data_version, pragma(raw, "data_version")
+        self._others = self._others or known != self._data_version
 
     def _apply(self, raw: sqlite3.Connection, tx: Tx, operations: Sequence[Apply]) -> list[Outcome]:
         outcomes: list[Outcome] = []

@@ -91,8 +91,7 @@ class StoreEngine:
 class _Open:
     """What belongs to one opening of the store."""
 
-    def __init__(self, files: StoreFiles, ticket: Ticket, connection: HopConnection) -> None:
-        committer = Committer(files, ticket)
+    def __init__(self, files: StoreFiles, committer: Committer, connection: HopConnection) -> None:
         self._committer = committer
         self._connection = connection
         self.readers = Readers(files)
@@ -104,7 +103,7 @@ class _Open:
         """Open the database on a thread of its own."""
         opening = _Opening(path)
         connection = await HopConnection.open(opening)
-        return cls(opening.files, opening.ticket, connection)
+        return cls(opening.files, opening.committer, connection)
 
     async def stop(self) -> None:
         """Drain and close, readers first: the last connection to close is the one that holds the ticket."""
@@ -127,16 +126,18 @@ class _Opening:
     """Opens the writer connection, on its thread; keeps what else was made on the way."""
 
     files: StoreFiles
-    ticket: Ticket
+    committer: Committer
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._path = path
 
     def __call__(self) -> sqlite3.Connection:
         self.files = StoreFiles(default_path() if self._path is None else self._path)
-        self.ticket = Ticket(self.files.lock, patient=driver().safe_mode)
+        ticket = Ticket(self.files.lock, patient=driver().safe_mode)
         try:
-            return open_writer(self.files, self.ticket)
+            raw = open_writer(self.files, ticket)
+            self.committer = Committer(self.files, ticket, raw)
         except BaseException:
-            self.ticket.close()
+            ticket.close()
             raise
+        return raw

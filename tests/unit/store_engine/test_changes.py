@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +96,20 @@ async def test_a_cancelled_waiter_is_forgotten(db: SessionDB) -> None:
 
     assert await stays
     assert gone.cancelled()
+
+
+async def test_a_foreign_commit_before_the_first_wait_is_told(home: Path, elsewhere: Elsewhere) -> None:
+    """What happens between opening and the first look is not lost."""
+    async with SessionDB(home / "state.db") as db:
+        await asyncio.to_thread(elsewhere, "INSERT INTO state_meta (key) VALUES ('k')")
+
+        assert await db.changes.wait(30)
+
+
+async def test_an_own_transaction_does_not_hide_a_foreign_one(db: SessionDB, elsewhere: Elsewhere) -> None:
+    """A transaction of ours that changes nothing sees the foreign commit; the waiters are told all the same."""
+    await db.changes.wait(0)
+    await asyncio.to_thread(elsewhere, "INSERT INTO state_meta (key) VALUES ('k')")
+    await db.end_session("missing", "user_exit")
+
+    assert await db.changes.wait(30)
