@@ -1,0 +1,128 @@
+"""The files change under a running store: it stops, says so, and goes on when they are back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from session_store import SessionDB, StoreError, StoreFull, StoreLost
+from tests.conftest import Elsewhere
+from tests.crash.store_children import assert_consistent, child, stored
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal", "state.db-shm"])
+async def test_a_moved_file_stops_the_writing_until_it_is_back(home: Path, elsewhere: Elsewhere, name: str) -> None:
+    """Writing on would go where nobody looks: what is refused is not stored, what is accepted is."""
+    async with SessionDB(home / "state.db") as db:
+        await db.create_session("s", "cli")
+        await db.append_message("s", "user", "before", op_id="before")
+        (home / name).rename(home / "aside")
+        with pytest.raises(StoreLost, match=name):
+            await db.append_message("s", "user", "lost", op_id="lost")
+        (home / "aside").rename(home / name)
+        await db.append_message("s", "user", "after", op_id="after")
+
+    assert stored(elsewhere, "s") == ["before", "after"]
+    assert_consistent(elsewhere)
+
+
+async def test_a_replaced_database_is_not_written_to(home: Path, elsewhere: Elsewhere) -> None:
+    """A restored backup is another file: nothing is written to either until the store is opened anew."""
+    async with SessionDB(home / "other.db") as other:
+        await other.create_session("restored", "cli")
+    db = await SessionDB(home / "state.db").open()
+    try:
+        await db.create_session("s", "cli")
+        (home / "other.db").replace(home / "state.db")
+        for _ in range(2):
+            with pytest.raises(StoreLost, match="replaced"):
+                await db.create_session("t", "cli")
+    finally:
+        await db.close()
+    for side in ("-wal", "-shm"):  # what the vanished file left behind; the person who restores removes it
+        (home / f"state.db{side}").unlink(missing_ok=True)
+
+    assert elsewhere("SELECT id FROM sessions") == [{"id": "restored"}]
+
+
+async def test_a_deleted_database_is_not_made_anew(home: Path) -> None:
+    """An empty one in its place would hide that the old one is gone."""
+    db = await SessionDB(home / "state.db").open()
+    try:
+        await db.create_session("s", "cli")
+        (home / "state.db").unlink()
+        with pytest.raises(StoreLost, match="deleted"):
+            await db.create_session("t", "cli")
+        with pytest.raises(StoreLost, match="deleted"):
+            await db.get_session("s")
+    finally:
+        await db.close()
+
+    assert not (home / "state.db").exists()
+
+
+@pytest.fixture
+def small_disk(home: Path) -> Iterator[Path]:
+    """A disk of 3 MB."""
+    place = home / "disk"
+    place.mkdir()
+    mount = ["/bin/mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:  # noqa: S603 - a fixed command
+        pytest.skip("cannot mount a small disk here")
+    yield place
+    subprocess.run(["/bin/umount", "-l", str(place)], check=True)  # noqa: S603 - a fixed command
+
+
+async def test_a_full_disk_is_told_and_work_goes_on_by_itself(small_disk: Path, elsewhere: Elsewhere) -> None:
+    """The caller is told, nothing is half done, reading works, and with space the next write succeeds."""
+    path = small_disk / "state.db"
+    acknowledged: list[str] = []
+    ballast = small_disk / "ballast"
+    async with SessionDB(path) as db:
+        await db.create_session("s", "cli")
+        ballast.write_bytes(bytes(1024 * 1024))
+        with pytest.raises(StoreFull, match="Free some space"):
+            await _append_without_end(db, acknowledged)
+        assert len(await db.get_messages("s")) == len(acknowledged)
+
+        ballast.unlink()
+        await db.append_message("s", "user", "after", op_id="after")
+
+    assert [row["op_id"] for row in elsewhere("SELECT op_id FROM messages ORDER BY id", path=path)] == [
+        *acknowledged,
+        "after",
+    ]
+    assert elsewhere("PRAGMA integrity_check", path=path) == [{"integrity_check": "ok"}]
+
+
+async def _append_without_end(db: SessionDB, acknowledged: list[str]) -> None:
+    for number in range(10_000):
+        await db.append_message("s", "user", f"{number} " + "long text " * 500, op_id=f"a{number}")
+        acknowledged.append(f"a{number}")
+
+
+async def test_a_file_that_may_not_grow_fails_cleanly(home: Path, elsewhere: Elsewhere) -> None:
+    """A limit of the system looks like a broken disk: told, and over as soon as the limit is lifted."""
+    script = Path(__file__).with_name("store_limited.py")
+    with child("append", home / "state.db", "first", 1, 0.05) as first:
+        first.until("done")
+    done = subprocess.run(  # noqa: S603, ASYNC221 - our own interpreter and script
+        [sys.executable, str(script), str(home / "state.db")],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(script.parents[2])},
+    )
+    assert not done.returncode, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "after"
+    assert lines[0].split()[0] in {kind.__name__ for kind in StoreError.__subclasses__()}
+
+    assert stored(elsewhere, "limited")[-1] == "after"
+    assert_consistent(elsewhere)
