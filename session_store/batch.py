@@ -50,8 +50,12 @@ TICKET_WAIT_SAFE_MODE: Final = 16.0
 APPLY_TIME: Final = 0.025
 BUSY_RETRIES: Final = 15
 RETRY_PAUSE: Final = (0.020, 0.150)
-#: Lets a waiter of another process have the ticket before we take it again.
+#: Lets a waiter of another process have the ticket before we take it again. While no other process seems to write, only
+#: every few batches: it would be a fifth of the time of a single message.
 COURTESY: Final = 0.0002
+COURTESY_ALONE_EVERY: Final = 8
+#: So long after a sign of another writer we count as not alone.
+CROWDED_FOR: Final = 2.0
 CHECKPOINT_COMMITS: Final = 50
 #: In safe mode SQLite must not checkpoint by itself at 1000 pages; so many operations stand for them.
 CHECKPOINT_OPERATIONS: Final = 500
@@ -91,11 +95,14 @@ class Committer:
         self._ticket = ticket
         self._data_version = pragma(raw, "data_version")
         self._others = False
+        self._crowded_until = 0.0
+        self._uncourteous = 0
         #: Why writing has stopped for good, if it has.
         self.stopped: StoreError | None = None
         self._commits = 0
         self._operations = 0
         self._starved = 0
+        self._parted = False
 
     def commit(
         self,
@@ -105,6 +112,8 @@ class Committer:
         more: Callable[[], bool],
     ) -> None:
         """Do as many of `operations` as fit into one transaction; `deliver` gets their outcomes after the COMMIT."""
+        if self.stopped is not None:
+            raise self.stopped
         before = raw.total_changes
         with self.ticket():
             outcomes = self.transact(raw, operations)
@@ -117,13 +126,17 @@ class Committer:
                 driver().safe_mode and self._operations >= CHECKPOINT_OPERATIONS
             ):
                 self.checkpoint(raw)
+        self._uncourteous += 1
         if more() or len(outcomes) < len(operations):
-            time.sleep(COURTESY)
+            self._let_others_in()
 
     def transact(self, raw: sqlite3.Connection, operations: Sequence[Apply]) -> list[Outcome]:
         """One transaction, with the ticket in hand; feeds the search index as far as it is behind."""
         try:
             return self._attempt(raw, operations, None)
+        except StoreLost:
+            self._part_with_log(raw)
+            raise
         except _IndexTrouble as trouble:
             self._refuse_damaged_tables(raw, trouble)
             reason = str(trouble.__cause__)
@@ -143,9 +156,12 @@ class Committer:
         """Checkpoint, let SQLite refresh its statistics, and close, all under the ticket."""
         held = self._ticket.acquire(TICKET_WAIT)
         try:
+            self._files.verify()
             if self.stopped is None and (held or not driver().safe_mode):
                 self.checkpoint(raw)
                 raw.execute("PRAGMA optimize").fetchall()
+        except StoreLost:
+            self._part_with_log(raw)
         except driver().module.Error as error:
             _LOG.info("Closed without fresh statistics: %s", error)
         finally:
@@ -180,6 +196,22 @@ class Committer:
         self._starved = self._starved + 1 if left > STARVED_PAGES else 0
         if self._starved and self._starved % STARVED_CHECKPOINTS == 0:
             _LOG.warning("A reader holds on to an old state: %d pages of the write-ahead log cannot be moved", left)
+
+    def _let_others_in(self) -> None:
+        if self._uncourteous >= COURTESY_ALONE_EVERY or time.monotonic() < self._crowded_until:
+            self._uncourteous = 0
+            time.sleep(COURTESY)
+
+    def _part_with_log(self, raw: sqlite3.Connection) -> None:
+        """Empty the log into the file that was moved away, once.
+
+        A file that is put in its place would otherwise be opened with the log of the old one, which would be written
+        into it. Only once, since from then on the log may be in use by processes that opened the new file.
+        """
+        if not self._parted:
+            self._parted = True
+            if self._files.log_is_ours():
+                self.checkpoint(raw, "TRUNCATE")
 
     # --- one transaction ---------------------------------------------------------------------------------------------
 
@@ -228,7 +260,9 @@ class Committer:
 
     def _notice_others(self, raw: sqlite3.Connection) -> None:
         known, self._data_version = self._data_version, pragma(raw, "data_version")
-        self._others = self._others or known != self._data_version
+        if known != self._data_version:
+            self._others = True
+            self._crowded_until = time.monotonic() + CROWDED_FOR
 
     def _apply(self, raw: sqlite3.Connection, tx: Tx, operations: Sequence[Apply]) -> list[Outcome]:
         outcomes: list[Outcome] = []

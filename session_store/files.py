@@ -127,6 +127,13 @@ class StoreFiles:
         """Note which files were opened; to be called while a connection keeps the side files in place."""
         self._opened = {path: _identity(path) for path in (self.path, self.wal, self.shm)}
 
+    def log_is_ours(self) -> bool:
+        """Whether the log and its shared memory are still those that were opened."""
+        try:
+            return all(_identity(path) == self._opened[path] for path in (self.wal, self.shm))
+        except OSError:
+            return False
+
     def verify(self) -> None:
         """Raise `StoreLost` unless each path still leads to the file that was opened."""
         for path, known in self._opened.items():

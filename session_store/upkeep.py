@@ -61,6 +61,7 @@ class Upkeep:
         if self._shrink:
             self._shrink = False
             if self._files.wal_size() > LARGE_LOG:
+                self._files.verify()
                 with self._committer.ticket():
                     self._committer.checkpoint(raw, "TRUNCATE")
         return False

@@ -44,10 +44,37 @@ async def test_a_replaced_database_is_not_written_to(home: Path, elsewhere: Else
                 await db.create_session("t", "cli")
     finally:
         await db.close()
-    for side in ("-wal", "-shm"):  # what the vanished file left behind; the person who restores removes it
-        (home / f"state.db{side}").unlink(missing_ok=True)
 
     assert elsewhere("SELECT id FROM sessions") == [{"id": "restored"}]
+    assert elsewhere("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
+
+
+@pytest.mark.parametrize("noticed", [True, False], ids=["noticed by a write", "noticed at closing"])
+async def test_the_log_of_the_old_file_does_not_reach_the_new_one(
+    home: Path,
+    elsewhere: Elsewhere,
+    noticed: bool,  # noqa: FBT001 - a parametrised value
+) -> None:
+    """A file put in place of a running store's must not be opened with that store's log, which would ruin it."""
+    async with SessionDB(home / "other.db") as other:
+        await other.create_session("restored", "cli")
+        await other.append_message("restored", "user", "old words")
+    async with SessionDB(home / "state.db") as db:
+        await db.create_session("s", "cli")
+        for number in range(20):
+            await db.append_message("s", "user", f"{number} " + "words " * 500)
+        (home / "state.db").rename(home / "aside")
+        (home / "other.db").rename(home / "state.db")
+        if noticed:
+            with pytest.raises(StoreLost):
+                await db.create_session("t", "cli")
+            assert (home / "state.db-wal").stat().st_size == 0
+
+    assert elsewhere("SELECT id FROM sessions") == [{"id": "restored"}]
+    assert elsewhere("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
+    aside = home / "aside"
+    assert elsewhere("SELECT count(*) AS n FROM messages", path=aside) == [{"n": 20}]
+    assert elsewhere("PRAGMA integrity_check", path=aside) == [{"integrity_check": "ok"}]
 
 
 async def test_a_deleted_database_is_not_made_anew(home: Path) -> None:
