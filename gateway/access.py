@@ -2,7 +2,9 @@
 
 Contract: every event from every platform passes `Gate.admit` once, before it is recorded or dispatched. Nobody is
 served unless an identity is the owner's, a named person's, paired, or allowed by the account's settings; ids that
-platforms share between people (anonymous administrators, channel posts) are nobody. Bots are not served.
+platforms share between people (anonymous administrators, channel posts) are nobody. Bots are not served. `admit` only
+reads; somebody who is merely allowed becomes a person by `Gate.enter`, when their event is really recorded.
+A pairing code in a direct chat is redeemed here, also one from somebody who is merely allowed.
 Failure: an unknown sender leaves no trace but a count; a store error is raised, so that the platform delivers again.
 """
 
@@ -23,12 +25,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Admission", "Gate", "Refusal"]
 
+#: What made an identity somebody's for good; what else is known of it lasts only as long as the settings allow it.
+_PROVEN = frozenset({"config", "pairing"})
+
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who speaks. person_id is None only where everybody is allowed and the platform names nobody."""
+    """Who may speak. person_id: None for somebody new, and where everybody may speak and the platform names nobody.
+
+    proven: by the settings or by a pairing code, not only by the list of those allowed.
+    """
 
     person_id: str | None
+    proven: bool = False
 
 
 class Refusal(enum.Enum):
@@ -46,17 +55,26 @@ class Gate:
         self._served = served
         self._db = db
         self._desk = PairingDesk(db)
+        #: How many events were refused, by `platform/account`.
         self.refused: Counter[str] = Counter()
 
     async def admit(self, message: InboundMessage) -> Admission | Refusal:
-        """Judge one event; a pairing code from a stranger in a direct chat is redeemed here."""
+        """Judge one event; a pairing code in a direct chat is redeemed."""
         verdict = await self._judge(message.place, message.sender)
-        code = looks_like_code(message.text) if verdict is Refusal.DENIED and message.place.private else None
-        if code is not None and await self._desk.redeem(message, code):
-            return Refusal.PAIRED
+        if verdict is Refusal.DENIED or (isinstance(verdict, Admission) and not verdict.proven):
+            code = looks_like_code(message.text) if message.place.private and message.kind != "edit" else None
+            if code is not None and await self._desk.redeem(message, code):
+                return Refusal.PAIRED
         if isinstance(verdict, Refusal):
-            self.refused[f"{message.place.platform}/{message.place.account}:{verdict.value}"] += 1
+            self.refused[f"{message.place.platform}/{message.place.account}"] += 1
         return verdict
+
+    async def enter(self, admission: Admission, message: InboundMessage) -> str | None:
+        """The person of an admitted sender, made at their first event; None for nobody in particular."""
+        sender = message.sender
+        if admission.proven or sender.user_id is None:
+            return admission.person_id
+        return await self._db.people.ensure_allowed(message.place.platform, sender.realm, sender.user_id, sender.name)
 
     async def _judge(self, place: Place, sender: Sender) -> Admission | Refusal:
         account = self._served.get((place.platform, place.account))
@@ -64,13 +82,11 @@ class Gate:
             return Refusal.DENIED
         if sender.is_bot:
             return Refusal.BOT
-        if sender.user_id is None:
+        if not sender.user_id:
             return Admission(None) if account.allow_all else Refusal.DENIED
-        known = await self._db.people.person_of(place.platform, sender.realm, sender.user_id)
-        trusted = known is not None and known[1] in {"config", "pairing"}
-        if not (trusted or account.allow_all or sender.user_id in account.allowed_users):
-            return Refusal.DENIED
-        if known is not None:
-            return Admission(known[0])
-        person_id = await self._db.people.ensure_allowed(place.platform, sender.realm, sender.user_id, sender.name)
-        return Admission(person_id)
+        person_id, via = await self._db.people.person_of(place.platform, sender.realm, sender.user_id) or (None, None)
+        if via in _PROVEN:
+            return Admission(person_id, proven=True)
+        if account.allow_all or sender.user_id in account.allowed_users:
+            return Admission(person_id)
+        return Refusal.DENIED

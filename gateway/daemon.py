@@ -1,7 +1,8 @@
 """The gateway: wiring, supervision, start and stop.
 
-Contract: `Daemon.run` serves until SIGTERM or SIGINT, then drains: no new turn begins, running ones get `DRAIN_SECONDS`
-to end (then they are left in order for the next start), what is due goes out, platforms are closed; all within 10 s.
+Contract: `Daemon.run` serves until it is told to stop (SIGTERM or SIGINT, unless the caller says otherwise), then
+drains: no new turn begins, running ones get a moment to end and are left in order for the next start, what is due goes
+out, platforms and page are closed. Each phase has its limit, all together less than 10 s, whatever hangs.
 An account that cannot work as configured is reported in one sentence and the others serve on. A second gateway with
 the same account, or on the same web address, is refused.
 Failure: a part that dies unexpectedly ends the daemon with its error; everything durable is in the store, so the next
@@ -10,42 +11,55 @@ start goes on where this one ended.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 import structlog
 
-from adapters.base import AdapterState, StartError
+from adapters.base import AdapterState
 from gateway.accounts import lock_account
 from gateway.delivery import Delivery
+from gateway.entrances import Entrances
 from gateway.heart import Heart
 from gateway.inbox import InboundEdge
 from gateway.lanes import Lanes
 from gateway.platforms import make_adapters, served_accounts
 from gateway.recovery import Recovery
+from gateway.stopping import told_to_stop
 from gateway.web.app import create_app
-from gateway.web.server import serve
+from gateway.web.server import bind, serve_on
 from gateway.webdesk import WebDesk
 from gateway.workshop import Workshop
-from session_store import SessionDB
+from session_store import SessionDB, StoreError
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskStatus
+    import socket
 
     from adapters.base import Adapter, Place
     from config import Home, Settings
+    from gateway.platforms import Served
 
 __all__ = ["Daemon"]
 
-DRAIN_SECONDS = 4.0
+#: Seconds of the phases of the drain: for turns to end by themselves; for those left to be written down and for what is
+#: due to go out; for whatever is still under way after platforms and page were closed (which has limits of its own).
+TURNS_SECONDS = 2.5
 FLUSH_SECONDS = 1.5
+LAST_SECONDS = 0.5
+
+#: How often the state of the accounts is looked at, and how often mere counts are told again.
 STATUS_SECONDS = 1.0
+COUNTS_SECONDS = 30.0
+
+#: Where one reaches what listens on every address.
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 _log = structlog.get_logger(__name__)
+
+Told = Callable[[], Awaitable[object]]
 
 
 class Daemon:
@@ -54,121 +68,166 @@ class Daemon:
     def __init__(self, home: Home, settings: Settings) -> None:
         self._home = home
         self._settings = settings
-        self._served = served_accounts(settings)
-        self._adapters: dict[tuple[str, str], Adapter] = {}
-        self._failed: dict[tuple[str, str], str] = {}
 
-    async def run(self, announce: Callable[[str], None]) -> None:
-        """Serve until told to stop. `announce` gets the address of the web chat once it answers."""
+    async def run(self, announce: Callable[[str], None], told: Told = told_to_stop) -> None:
+        """Serve until `told` returns. `announce` gets the address of the web chat, with its token, once it answers."""
+        settings, served = self._settings, served_accounts(self._settings)
         async with AsyncExitStack() as stack:
-            for (platform, account), served in self._served.items():
-                stack.callback(lock_account(platform, account, served.token).release)
-            self._adapters = make_adapters(self._served)
+            for (platform, account), facts in served.items():
+                lock = await anyio.to_thread.run_sync(lock_account, platform, account, facts.token)
+                stack.callback(lock.release)
+            # The platforms' libraries are many files: not on the event loop.
+            adapters = await anyio.to_thread.run_sync(make_adapters, served)
+            token = await anyio.to_thread.run_sync(self._web_token)
+            listener = await bind(settings.web.host, settings.web.port)
+            stack.callback(listener.close)
             db = await stack.enter_async_context(SessionDB(self._home.state_db))
-            names = ["web/main", *(f"{platform}/{account}" for platform, account in self._adapters)]
+            names = ["web/main", *("/".join(name) for name in adapters)]
             heart = await stack.enter_async_context(Heart(db, "gateway", names))
-            await self._serve(db, heart, announce)
-
-    async def _serve(self, db: SessionDB, heart: Heart, announce: Callable[[str], None]) -> None:
-        workshop = await Workshop.prepare(self._settings, db, heart.token, typing=self._typing)
-        edge = InboundEdge(self._settings, self._served, db, workshop.commands)
-        lanes = Lanes(db, self._accounts, heart.token, workshop.desk.handle)
-        recovery = Recovery(db, workshop.desk, self._accounts)
-        delivery = Delivery(db, self._adapters, heart.token, unknown=self._settings.delivery.unknown)
-        async with anyio.create_task_group() as tasks:
-            address = await tasks.start(self._serve_web, WebDesk(workshop, self._health))
-            tasks.start_soon(heart.beat)
-            tasks.start_soon(heart.obey, workshop.runner)
-            tasks.start_soon(recovery.run)
-            async with anyio.create_task_group() as serving:
-                serving.start_soon(lanes.run)
-                serving.start_soon(delivery.run)
-                starting = anyio.CancelScope()
-                tasks.start_soon(self._start_adapters, edge, starting)
-                tasks.start_soon(self._report, heart, address)
-                announce(f"{address}/?token={self._web_token()}")
-                await _until_told()
-                _log.info("draining")
-                starting.cancel()
-                await self._drain(workshop, lanes, delivery)
-            tasks.cancel_scope.cancel()
-
-    async def _serve_web(self, desk: WebDesk, *, task_status: TaskStatus[str]) -> None:
-        """Serve the page until cancelled; tells the address once it answers."""
-        web = self._settings.web
-        app = create_app(desk, token=self._web_token(), host=web.host, port=web.port)
-        shown = "127.0.0.1" if web.host in {"0.0.0.0", "::"} else web.host  # noqa: S104 - compared, not bound
-        listening = anyio.Event()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(partial(serve, app, web.host, web.port, on_listening=listening.set))
-            await listening.wait()
-            task_status.started(f"http://{shown}:{web.port}")
+            service = await _Service.prepare(settings, served, adapters, db, heart)
+            await service.run(listener, token, announce, told)
 
     def _web_token(self) -> str:
         token = self._settings.web.token
         return token.get_secret_value() if token is not None else self._home.web_token()
 
-    def _accounts(self) -> Sequence[tuple[str, str]]:
-        return [("web", "main"), *self._adapters]
 
-    async def _typing(self, place: Place) -> None:
-        adapter = self._adapters.get((place.platform, place.account))
-        if adapter is not None and adapter.capabilities.typing:
-            await adapter.typing(place)
+class _Service:
+    """The running parts of a gateway."""
 
-    async def _start_adapters(self, edge: InboundEdge, scope: anyio.CancelScope) -> None:
-        async def start(name: tuple[str, str], adapter: Adapter) -> None:
-            try:
-                await adapter.start(edge.accept)
-            except StartError as error:
-                self._failed[name] = str(error)
-                _log.error("account_failed", account="/".join(name), problem=str(error))
+    def __init__(
+        self,
+        settings: Settings,
+        served: Mapping[tuple[str, str], Served],
+        adapters: Mapping[tuple[str, str], Adapter],
+        workshop: Workshop,
+        heart: Heart,
+    ) -> None:
+        db, holder = workshop.db, workshop.holder
+        self._settings = settings
+        self._workshop = workshop
+        self._heart = heart
+        self._accounts = [("web", "main"), *adapters]
+        self._delivery = Delivery(db, adapters, holder, unknown=settings.delivery.unknown)
+        self._edge = InboundEdge(settings, served, db, workshop.commands)
+        self._entrances = Entrances(adapters, self._edge.accept, self._delivery.open)
+        self._lanes = Lanes(db, self._owned, holder, workshop.desk)
+        self._recovery = Recovery(db, workshop.desk, self._owned)
+        self._rows_ended = anyio.Event()
+        self._web_ended = anyio.Event()
 
-        with scope:
+    @classmethod
+    async def prepare(
+        cls,
+        settings: Settings,
+        served: Mapping[tuple[str, str], Served],
+        adapters: Mapping[tuple[str, str], Adapter],
+        db: SessionDB,
+        heart: Heart,
+    ) -> _Service:
+        """Put the parts together."""
+
+        async def typing(place: Place) -> None:
+            adapter = adapters.get((place.platform, place.account))
+            if adapter is not None and adapter.capabilities.typing:
+                await adapter.typing(place)
+
+        workshop = await Workshop.prepare(settings, db, heart.token, typing=typing)
+        return cls(settings, served, adapters, workshop, heart)
+
+    async def run(self, listener: socket.socket, token: str, announce: Callable[[str], None], told: Told) -> None:
+        """Serve until told to stop, then drain."""
+        address = _address(self._settings.web.host, listener)
+        receiving, serving_web = anyio.CancelScope(), anyio.CancelScope()
+        listening = anyio.Event()
+        try:
             async with anyio.create_task_group() as tasks:
-                for name, adapter in self._adapters.items():
-                    tasks.start_soon(start, name, adapter)
+                tasks.start_soon(self._serve_web, serving_web, listener, token, listening)
+                await listening.wait()
+                tasks.start_soon(self._heart.beat, self._workshop.runner)
+                tasks.start_soon(self._heart.obey, self._workshop.runner)
+                tasks.start_soon(self._work_rows)
+                tasks.start_soon(self._receive, receiving)
+                tasks.start_soon(self._report, address)
+                announce(f"{address}/?token={token}")
+                await told()
+                _log.info("draining")
+                receiving.cancel()
+                await self._drain(serving_web)
+                tasks.cancel_scope.cancel()
+        finally:
+            # Also after a part has died; what was stopped already is stopped at once.
+            with anyio.CancelScope(shield=True):
+                await self._entrances.stop()
 
-    async def _stop_adapters(self) -> None:
+    async def _serve_web(
+        self, scope: anyio.CancelScope, listener: socket.socket, token: str, listening: anyio.Event
+    ) -> None:
+        desk = WebDesk(self._workshop, self._states, lambda: self._heart.well)
+        port: int = listener.getsockname()[1]
+        app = create_app(desk, token=token, host=self._settings.web.host, port=port)
+        with scope:
+            await serve_on(app, listener, on_listening=listening.set)
+        self._web_ended.set()
+
+    async def _work_rows(self) -> None:
         async with anyio.create_task_group() as tasks:
-            for adapter in self._adapters.values():
-                tasks.start_soon(adapter.stop)
+            tasks.start_soon(self._lanes.run)
+            tasks.start_soon(self._recovery.run)
+            tasks.start_soon(self._delivery.run)
+        self._rows_ended.set()
 
-    async def _drain(self, workshop: Workshop, lanes: Lanes, delivery: Delivery) -> None:
-        lanes.close()
-        with anyio.move_on_after(DRAIN_SECONDS):
-            await workshop.runner.idle()
-        workshop.runner.leave_all()
-        delivery.close()
+    async def _receive(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            await self._entrances.run()
+
+    async def _drain(self, serving_web: anyio.CancelScope) -> None:
+        runner = self._workshop.runner
+        self._lanes.close()
+        self._recovery.close()
+        self._workshop.desk.close()
+        with anyio.move_on_after(TURNS_SECONDS):
+            await runner.idle()
+        runner.leave_all()
+        self._delivery.close()
         with anyio.move_on_after(FLUSH_SECONDS):
-            await delivery.ended.wait()
-        delivery.halt()
-        await self._stop_adapters()
+            await runner.idle()
+            await self._delivery.ended.wait()
+        self._delivery.halt()
+        serving_web.cancel()
+        await self._entrances.stop()
+        await self._web_ended.wait()
+        with anyio.move_on_after(LAST_SECONDS):
+            await self._rows_ended.wait()
 
-    def _health(self) -> dict[str, dict[str, str | None]]:
-        """State and problem of each account, by `platform/account`."""
-        states: dict[str, dict[str, str | None]] = {}
-        for name, adapter in self._adapters.items():
-            failed = self._failed.get(name)
-            state = AdapterState.FAILED if failed else adapter.state
-            states["/".join(name)] = {"state": state.value, "problem": failed or adapter.problem}
+    def _owned(self) -> Sequence[tuple[str, str]]:
+        return self._accounts
+
+    def _states(self) -> dict[str, dict[str, str | None]]:
+        """State and problem of each account, also of those that this version cannot serve."""
+        states = self._entrances.states()
         for sentence in self._settings.unavailable():
             states[sentence.split()[0]] = {"state": AdapterState.FAILED.value, "problem": sentence}
         return states
 
-    async def _report(self, heart: Heart, address: str) -> None:
-        """Keep the stored status current."""
+    async def _report(self, address: str) -> None:
+        """Keep current what `gateway status` shows of this process; an adapter tells its state only when asked."""
         told: object = None
+        told_at = anyio.current_time()
         while True:
-            detail = {"address": address, "accounts": self._health()}
-            if detail != told:
-                await heart.tell(detail)
-                told = detail
+            states, refused = self._states(), dict(self._edge.refused)
+            due = told_at + COUNTS_SECONDS <= anyio.current_time()
+            if states != told or due:
+                try:
+                    await self._heart.tell({"address": address, "accounts": states, "refused": refused})
+                    told, told_at = states, anyio.current_time()
+                except StoreError as error:
+                    _log.warning("status_not_told", error=str(error))
             await anyio.sleep(STATUS_SECONDS)
 
 
-async def _until_told() -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            _log.info("told_to_stop", signal=signal.Signals(number).name)
-            return
+def _address(host: str, listener: socket.socket) -> str:
+    """The web chat's address as a browser on this machine takes it."""
+    shown = _EVERYWHERE.get(host.strip("[]"), host.strip("[]"))
+    port: int = listener.getsockname()[1]
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"

@@ -1,57 +1,73 @@
 """The outbound edge: format, split, send in order per place, keep a receipt per part.
 
 Contract: a part is marked *sending* before the I/O and sent, unknown, failed or waiting after it. Parts of one place go
-out in order; places are independent. A wait that the platform asks for is honoured, for the place or the account it
-names. An outcome that nobody knows is settled at once by `delivery.unknown`: sent again once, or left as unknown; both
-are counted. What is waiting survives restarts and is tried for `GIVE_UP_SECONDS`.
-Limits: `AT_ONCE` sends at a time per process; nothing waits in memory, the queue is the outbox table.
+out in order; places and accounts are independent. A wait that the platform asks for is honoured, for the place or the
+account it names. An outcome that nobody knows is settled at once by `delivery.unknown`: sent again once, or left as
+unknown; the store counts both. What waits survives restarts and is tried for `GIVE_UP_SECONDS`. An answer whose topic
+or chat is gone goes to the chat it belonged to, with a word about it.
+Failure: what became of a send is written as soon as the store can; until then its place waits, and a process that dies
+meanwhile has left an unknown outcome, like one that died while sending.
+Limits: `AT_ONCE` sends at a time per account; nothing waits in memory, the queue is the outbox table.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
+import anyio.to_thread
 import structlog
 
 from adapters.base import Gone, OutboundPart, Refused, RetryLater, UnknownOutcome
 from gateway.bell import Bell
-from gateway.places import place_of
-from session_store import RenderedPart, StoreError
+from gateway.places import place_of, place_ref
+from session_store import NewOutbox, RenderedPart, StoreError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from adapters.base import Adapter
+    from adapters.base import Adapter, Place, Receipt
     from session_store import OutboxRow, SessionDB
 
-__all__ = ["Delivery", "backoff"]
+__all__ = ["Delivery", "patience"]
 
-AT_ONCE = 16
+AT_ONCE = 8
 GIVE_UP_SECONDS = 24 * 3600.0
-LONGEST_BACKOFF = 300.0
+#: A clock that jumped ahead must not fail what was hardly tried.
+GIVE_UP_ATTEMPTS = 10
+#: So many times a part is tried as soon as it may be; then ever longer is waited, up to this.
+PROMPT_ATTEMPTS = 3
+LONGEST_WAIT = 60.0
 IDLE_SECONDS = 5.0
 STORE_RETRY_SECONDS = 1.0
+#: How often sends that dead processes left under way are looked for: a process of another container may seem alive
+#: for a while after its end.
+RECOVER_SECONDS = 20.0
+#: Formatting a longer text takes long enough to be felt by everything else on the event loop.
+LONG_TEXT = 8_000
 
 _log = structlog.get_logger(__name__)
 
+Account: TypeAlias = tuple[str, str]
+_Write: TypeAlias = Callable[[], Awaitable[object]]
 
-def backoff(attempts: int) -> float:
-    """Seconds to wait after `attempts` failed tries: 1, 2, 4 ... at most five minutes."""
-    return min(LONGEST_BACKOFF, 2.0 ** max(0, min(attempts, 16) - 1))
+
+def patience(delay: float, attempts: int) -> float:
+    """Seconds until a part is tried again that surely was not sent, after `attempts` earlier tries."""
+    return max(delay, min(LONGEST_WAIT, 2.0 ** max(0, min(attempts - PROMPT_ATTEMPTS, 16))))
 
 
 class Delivery:
-    """Sends what the accounts of this process owe."""
+    """Sends what the accounts of this process owe. Nothing of an account goes out before `open` names it."""
 
     def __init__(
         self,
         db: SessionDB,
-        adapters: Mapping[tuple[str, str], Adapter],
+        adapters: Mapping[Account, Adapter],
         holder: str,
         *,
         unknown: Literal["resend", "hold"],
@@ -60,28 +76,34 @@ class Delivery:
         self._adapters = adapters
         self._holder = holder
         self._resend = unknown == "resend"
-        self._busy: set[int] = set()
-        self._paused: dict[tuple[str, str], float] = {}
+        self._opened: set[Account] = set()
+        self._busy: dict[int, Account] = {}
+        self._paused: dict[Account, float] = {}
+        self._recovered = -RECOVER_SECONDS
         self._bell = Bell(db)
         self._closing = False
-        self._halted = False
+        self._halted = anyio.Event()
         self.ended = anyio.Event()
-        self.counts: Counter[str] = Counter()
+
+    def open(self, account: Account) -> None:
+        """Send what this account owes from now on: its adapter has started."""
+        self._opened.add(account)
+        self._bell.ring()
 
     async def run(self) -> None:
         """Deliver until `close`; `ended` is set when it returns."""
-        self.counts["unknown"] += await self._db.outbox.recover(list(self._adapters), self._resend)
         try:
             async with anyio.create_task_group() as tasks:
-                while not self._halted:
+                while not self._halted.is_set():
                     try:
+                        await self._recover()
                         began = await self._dispatch(tasks)
                         if self._closing and not began and not self._busy:
                             return
                         await self._bell.wait(await self._until_due())
                     except StoreError as error:
                         _log.warning("outbox_unreadable", error=str(error))
-                        await anyio.sleep(STORE_RETRY_SECONDS)
+                        await self._pause(STORE_RETRY_SECONDS)
         finally:
             self.ended.set()
 
@@ -91,29 +113,47 @@ class Delivery:
         self._bell.ring()
 
     def halt(self) -> None:
-        """Begin no further send."""
-        self._halted = True
+        """Begin no further send, and wait for nothing but those under way."""
+        self._halted.set()
         self._bell.ring()
 
-    def _open_accounts(self) -> list[tuple[str, str]]:
-        now = time.monotonic()
-        return [account for account in self._adapters if self._paused.get(account, 0.0) <= now]
+    # --- what is due -------------------------------------------------------------------------------------------------
+
+    async def _recover(self) -> None:
+        """Settle what dead processes left under way."""
+        if anyio.current_time() - self._recovered >= RECOVER_SECONDS:
+            settled = await self._db.outbox.recover(list(self._adapters), self._resend)
+            self._recovered = anyio.current_time()
+            if settled:
+                _log.warning("outcomes_unknown", parts=settled, resend=self._resend)
+
+    def _open_accounts(self) -> list[Account]:
+        now = anyio.current_time()
+        return [account for account in self._opened if self._paused.get(account, 0.0) <= now]
 
     async def _until_due(self) -> float:
         """Seconds to wait at most before looking again."""
-        due = await self._db.outbox.next_due(self._open_accounts())
-        waits = [pause - time.monotonic() for pause in self._paused.values()]
+        now = anyio.current_time()
+        waits = [pause - now for pause in self._paused.values()]
+        # A full account is looked at again when one of its sends has ended.
+        free = [account for account in self._open_accounts() if self._room(account)]
+        due = await self._db.outbox.next_due(free) if free else None
         if due is not None:
             waits.append(due - time.time())
         return min([IDLE_SECONDS, *(wait for wait in waits if wait > 0)])
 
+    def _room(self, account: Account) -> int:
+        return AT_ONCE - sum(busy == account for busy in self._busy.values())
+
     async def _dispatch(self, tasks: TaskGroup) -> int:
         """Begin what is due, one row per place; returns how many were begun."""
         began = 0
-        if len(self._busy) < AT_ONCE:
-            for row in await self._db.outbox.due(self._open_accounts(), limit=2 * AT_ONCE):
-                if row["place_id"] not in self._busy and len(self._busy) < AT_ONCE and not self._halted:
-                    self._busy.add(row["place_id"])
+        for account in self._open_accounts():
+            if self._room(account) <= 0:
+                continue
+            for row in await self._db.outbox.due([account], limit=2 * AT_ONCE):
+                if row["place_id"] not in self._busy and self._room(account) > 0 and not self._halted.is_set():
+                    self._busy[row["place_id"]] = account
                     tasks.start_soon(self._deliver, row)
                     began += 1
         return began
@@ -127,26 +167,34 @@ class Delivery:
                 await self._send(row, adapter)
         except StoreError as error:
             _log.warning("delivery_postponed", outbox_id=row["id"], error=str(error))
-            await anyio.sleep(STORE_RETRY_SECONDS)
+            await self._pause(STORE_RETRY_SECONDS)
         finally:
-            self._busy.discard(row["place_id"])
+            self._busy.pop(row["place_id"], None)
             self._bell.ring()
 
     async def _expand(self, row: OutboxRow, adapter: Adapter) -> None:
         try:
-            parts = adapter.render(row["body"])
+            if len(row["body"]) > LONG_TEXT:
+                parts = await anyio.to_thread.run_sync(adapter.render, row["body"])
+            else:
+                parts = adapter.render(row["body"])
+            rendered = [RenderedPart(part.plain, json.dumps(part.payload, ensure_ascii=False)) for part in parts]
         except Exception as error:  # noqa: BLE001 - one answer that cannot be formatted must not stop the others
             _log.exception("formatting_failed", outbox_id=row["id"])
             await self._db.outbox.fail(row["id"], f"it could not be formatted: {error}")
             return
-        rendered = [RenderedPart(part.plain, json.dumps(part.payload, ensure_ascii=False)) for part in parts]
-        if rendered:
-            await self._db.outbox.expand(row["id"], rendered)
-        else:
-            await self._db.outbox.fail(row["id"], "there was nothing to send")
+        await self._db.outbox.expand(row["id"], rendered)
+
+    # --- sending -----------------------------------------------------------------------------------------------------
 
     async def _send(self, row: OutboxRow, adapter: Adapter) -> None:
-        if not await self._db.outbox.begin(row["id"], self._holder):
+        try:
+            if not await self._db.outbox.begin(row["id"], self._holder):
+                return
+        except StoreError as error:
+            # It may be marked all the same; nothing was sent, and nobody else would settle it while we live.
+            reason = str(error)
+            await self._record(row, lambda: self._db.outbox.retry(row["id"], 0.0, reason))
             return
         part = OutboundPart(
             plain=row["body"],
@@ -154,34 +202,77 @@ class Delivery:
             reply_to=row["reply_to"] if row["part"] == 1 else None,
             idempotency_key=f"tl{row['id']}",
         )
+        place = place_of(row)
         try:
-            receipt = await adapter.send(place_of(row), part)
+            receipt = await adapter.send(place, part)
         except RetryLater as error:
-            await self._later(row, error)
-        except (Gone, Refused) as error:
-            self.counts["failed"] += 1
-            _log.warning("not_delivered", outbox_id=row["id"], error=str(error))
-            await self._db.outbox.fail(row["id"], str(error))
+            outcome = self._later(row, error)
+        except Gone as error:
+            outcome = self._gone(row, place, error)
+        except Refused as error:
+            outcome = self._failed(row, str(error))
         except UnknownOutcome as error:
-            await self._unknown(row, str(error))
+            outcome = self._unknown(row, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a library raises here, nobody knows whether it was sent
             _log.exception("send_failed", outbox_id=row["id"])
-            await self._unknown(row, f"{type(error).__name__}: {error}")
+            outcome = self._unknown(row, f"{type(error).__name__}: {error}")
         else:
-            self.counts["sent"] += 1
+            outcome = self._sent(row, place, receipt)
+        await self._record(row, outcome)
+
+    async def _record(self, row: OutboxRow, write: _Write) -> None:
+        """Write what became of a send, as soon as the store can."""
+        while True:
+            try:
+                await write()
+            except StoreError as error:
+                _log.warning("receipt_postponed", outbox_id=row["id"], error=str(error))
+                if self._halted.is_set():
+                    return
+                await self._pause(STORE_RETRY_SECONDS)
+            else:
+                return
+
+    def _sent(self, row: OutboxRow, place: Place, receipt: Receipt) -> _Write:
+        async def write() -> None:
             await self._db.outbox.sent(row["id"], receipt.message_id)
+            # A note about a notice would be noted itself, and so on.
+            if receipt.note is not None and row["kind"] != "notice":
+                _log.warning("delivered_elsewhere", outbox_id=row["id"], note=receipt.note)
+                notice = NewOutbox(place_ref(replace(place, thread="")), "notice", receipt.note)
+                await self._db.outbox.add([notice], session_id=row["session_id"], op_id=f"note:{row['line']}")
 
-    async def _later(self, row: OutboxRow, error: RetryLater) -> None:
-        if time.time() - row["created_at"] > GIVE_UP_SECONDS:
-            self.counts["failed"] += 1
-            await self._db.outbox.fail(row["id"], f"given up after a day: {error}")
-            return
+        return write
+
+    def _later(self, row: OutboxRow, error: RetryLater) -> _Write:
+        old = time.time() - row["created_at"] > GIVE_UP_SECONDS
+        if old and row["attempts"] >= GIVE_UP_ATTEMPTS:
+            return self._failed(row, f"given up after a day: {error}")
         if error.whole_account:
-            self._paused[row["platform"], row["account"]] = time.monotonic() + error.delay
-        self.counts["retried"] += 1
-        await self._db.outbox.retry(row["id"], max(error.delay, backoff(row["attempts"])), str(error))
+            self._paused[row["platform"], row["account"]] = anyio.current_time() + error.delay
+        delay = patience(error.delay, row["attempts"] + 1)
+        return lambda: self._db.outbox.retry(row["id"], delay, str(error))
 
-    async def _unknown(self, row: OutboxRow, error: str) -> None:
-        self.counts["unknown"] += 1
+    def _gone(self, row: OutboxRow, place: Place, error: Gone) -> _Write:
+        """To the chat itself when its topic is gone, to the chat it became when it moved; else it has failed."""
+        if error.moved_to and error.moved_to != place.chat:
+            elsewhere, words = replace(place, chat=error.moved_to, thread=""), "This was for the chat that is now here."
+        elif error.thread_only and place.thread:
+            elsewhere, words = replace(place, thread=""), f"This was for a topic that is gone. {error}"
+        else:
+            return self._failed(row, str(error))
+        _log.warning("delivered_elsewhere", outbox_id=row["id"], error=str(error))
+        return lambda: self._db.outbox.redirect(row["id"], place_ref(elsewhere), str(error), words)
+
+    def _failed(self, row: OutboxRow, error: str) -> _Write:
+        _log.warning("not_delivered", outbox_id=row["id"], error=error)
+        return lambda: self._db.outbox.fail(row["id"], error)
+
+    def _unknown(self, row: OutboxRow, error: str) -> _Write:
         _log.warning("outcome_unknown", outbox_id=row["id"], error=error, resend=self._resend)
-        await self._db.outbox.unknown(row["id"], error, self._resend)
+        return lambda: self._db.outbox.unknown(row["id"], error, self._resend)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless everything is to end."""
+        with anyio.move_on_after(seconds):
+            await self._halted.wait()

@@ -1,23 +1,28 @@
 """What happens to one inbox row: a message becomes a turn, a command is worked and answered.
 
 Contract: `Desk.handle` returns True when the row is worked (or somebody else did), False when its conversation is held
-elsewhere and the row must wait. An interrupted turn found in the conversation is run again first, so that answers come
-in the order of the questions.
+elsewhere and the row must wait; whoever waits may call again as often as it likes, since a conversation that was found
+held is only looked at until it is free. An interrupted turn found in the conversation is run again first, so that
+answers come in the order of the questions. A turn is run by one task at a time, whoever found it.
+Failure: cancelled between claim and work, the claimed turn is left to the next worker. A row that can never be worked
+is set aside with a word to the person. After `close` nothing is begun.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
 
 from gateway.commands import Call, CommandContext, Reply
+from gateway.phrases import inert, one_line
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
-from gateway.turns import MAX_ATTEMPTS, TurnRunner, Work
+from gateway.turns import Work
 from session_store import NewOutbox, StoreError
 
 if TYPE_CHECKING:
@@ -26,21 +31,34 @@ if TYPE_CHECKING:
     from adapters.base import Place
     from gateway.commands import CommandRegistry
     from gateway.router import Router
-    from session_store import Claim, InboxRow, SessionDB, SessionRow, TurnRow
+    from gateway.turns import TurnRunner
+    from session_store import Claim, InboxRow, SessionDB, SessionRow, Visibility
 
 __all__ = ["Desk", "Typing"]
 
-#: Shows that an answer is being made at a place, as long as the context lasts.
+#: Shows for some seconds that an answer is being made at a place.
 Typing = Callable[["Place"], Awaitable[None]]
+#: An answer that is there sooner needs no sign that it is coming.
+TYPING_AFTER = 0.5
 TYPING_SECONDS = 4.0
 
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What a turn needs to know of its rows, found out before it is claimed."""
+
+    place: Place
+    text: str
+    visible_to: Visibility
+    reply_to: str | None
+
+
 class Desk:
     """Works rows with one router, one runner and one registry of commands."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a workshop, each once
         self,
         db: SessionDB,
         router: Router,
@@ -48,7 +66,6 @@ class Desk:
         commands: CommandRegistry,
         holder: str,
         *,
-        model: str,
         typing: Typing | None = None,
     ) -> None:
         self._db = db
@@ -56,57 +73,54 @@ class Desk:
         self._runner = runner
         self._commands = commands
         self._holder = holder
-        self._model = model
         self._typing = typing
+        self._closed = False
+        # Rows whose conversation was found held: they are looked at before they are claimed again.
+        self._held: set[int] = set()
         # A lane and the recovery may find the same turn; the store tells processes apart, not tasks of one.
         self._recovering: set[str] = set()
 
+    def close(self) -> None:
+        """Begin nothing more; what runs goes on."""
+        self._closed = True
+
     async def handle(self, row: InboxRow) -> bool:
         """Work one row; see the module's contract."""
+        if self._closed:
+            return False
         if row["kind"] == "command":
-            await self.command(row)
+            await self._command(row)
             return True
         return await self._message(row)
-
-    async def _message(self, row: InboxRow) -> bool:
-        request = await self._router.request([row], self._holder)
-        claim = await self._db.turns.claim(request, self._router.judge)
-        if claim.status == "busy":
-            if claim.orphan is not None:
-                await self.recover(claim.orphan)
-            return False
-        if claim.status == "claimed":
-            await self._run(claim, row)
-        return True
-
-    async def _run(self, claim: Claim, row: InboxRow) -> None:
-        place = place_of(row)
-        scope = await self._router.scope(place, row["sender"].get("user_id"), row["person_id"])
-        work = Work(
-            claim=claim,
-            place=place,
-            text=str(row["payload"].get("text", "")),
-            visible_to=await self._router.visible_to(place, row["person_id"], scope),
-            reply_to=row["payload"].get("message_id"),
-        )
-        if claim.attempt > MAX_ATTEMPTS:
-            await self._runner.give_up(
-                work,
-                "interrupted too often",
-                f"I was interrupted {MAX_ATTEMPTS} times while working on this and have stopped trying. "
-                "Please send it again.",
-            )
-            return
-        async with self._shown_typing(place):
-            await self._runner.run(work)
 
     async def settle(self) -> None:
         """Let go of turns of this process that ended while the store could not be written."""
         await self._runner.settle()
 
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    async def _message(self, row: InboxRow) -> bool:
+        if row["id"] in self._held and await self._db.turns.is_held(row["session_key"], row["session_id"]):
+            return False
+        request = await self._router.request([row], self._holder)
+        known = await self._input([row])
+        # Cancelled meanwhile, the claim is still made; whoever made it must know, to let go of it.
+        with anyio.CancelScope(shield=True):
+            claim = await self._db.turns.claim(request, self._router.judge)
+        if claim.status == "busy":
+            self._held.add(row["id"])
+            await self.settle()
+            if claim.orphan is not None:
+                await self.recover(claim.orphan)
+            return False
+        self._held.discard(row["id"])
+        if claim.status == "claimed":
+            await self._run(claim, known)
+        return True
+
     async def recover(self, turn_id: str) -> bool:
         """Take over one turn whose process is gone and run it again (or give it up); False if somebody else did."""
-        if turn_id in self._recovering:
+        if self._closed or turn_id in self._recovering or self._runner.runs(turn_id):
             return False
         self._recovering.add(turn_id)
         try:
@@ -115,19 +129,44 @@ class Desk:
             self._recovering.discard(turn_id)
 
     async def _take_over(self, turn_id: str) -> bool:
-        claim = await self._db.turns.take_over(turn_id, self._holder)
-        if claim.status != "claimed":
-            return False
         rows = await self._db.inbox.of_turn(turn_id)
-        if not rows:
-            _log.warning("turn_without_input", turn=turn_id)
-            if claim.fence is not None:
+        known = await self._input(rows) if rows else None
+        with anyio.CancelScope(shield=True):
+            claim = await self._db.turns.take_over(turn_id, self._holder)
+            if claim.status != "claimed":
+                return False
+            if known is None and claim.fence is not None:
+                _log.warning("turn_without_input", turn=turn_id)
                 await self._db.turns.give_up(claim.fence, "no input", ())
+        if known is None:
             return False
-        await self._run(claim, rows[0])
+        _log.info("turn_recovered", turn=turn_id, session=claim.session_id, attempt=claim.attempt)
+        await self._run(claim, known)
         return True
 
-    async def command(self, row: InboxRow) -> None:
+    async def _input(self, rows: Sequence[InboxRow]) -> _Input:
+        first = rows[0]
+        place = place_of(first)
+        scope = await self._router.scope(place, first["sender"].get("user_id"), first["person_id"])
+        return _Input(
+            place=place,
+            text=self._router.content(rows),
+            visible_to=await self._router.visible_to(place, first["person_id"], scope),
+            reply_to=first["payload"].get("message_id"),
+        )
+
+    async def _run(self, claim: Claim, known: _Input) -> None:
+        # Nothing may be awaited between the claim and the runner, which alone lets go of a turn in every case.
+        work = Work(claim, known.place, known.text, known.visible_to, known.reply_to)
+        async with self._shown_typing(known.place):
+            await self._runner.run(work)
+
+    def _shown_typing(self, place: Place) -> AbstractAsyncContextManager[None]:
+        return _typing_at(place, self._typing if place.platform not in LOCAL_PLATFORMS else None)
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    async def _command(self, row: InboxRow) -> None:
         """Work a slash command that came through the inbox; its reply and effects are one transaction."""
         place = place_of(row)
         call = self._commands.parse(str(row["payload"].get("text", "")))
@@ -135,16 +174,19 @@ class Desk:
             await self._db.inbox.set_aside(row["id"], "a command row without a command")
             return
         session = await self._db.routes.session_for(row["session_key"]) if row["session_key"] else None
+        if session is not None and not self._commands.immediate(call):
+            for turn in await self._db.turns.orphaned_in(session["id"]):
+                await self.recover(turn["id"])
         context = await self._context(
             place, row["sender"].get("user_id"), row["person_id"], row["session_key"], session
         )
         try:
             reply = await self._commands.run(context, call)
-            await self._db.inbox.complete(row["id"], outbox=self._outgoing(row, place, reply), effects=reply.effects)
+            await self._db.inbox.complete(row["id"], outbox=_outgoing(row, place, reply.text), effects=reply.effects)
         except StoreError as error:
             if not isinstance(error, ValueError):
                 raise
-            await self._db.inbox.complete(row["id"], outbox=self._outgoing(row, place, Reply(str(error))))
+            await self._db.inbox.complete(row["id"], outbox=_outgoing(row, place, inert(str(error))))
 
     async def local_command(self, place: Place, person_id: str, session_id: str | None, call: Call) -> Reply:
         """Work a slash command typed in the terminal or on the web page; its effects are one transaction."""
@@ -156,7 +198,7 @@ class Desk:
         except StoreError as error:
             if not isinstance(error, ValueError):
                 raise
-            return Reply(str(error))
+            return Reply(inert(str(error)))
         return reply
 
     async def _context(
@@ -172,30 +214,38 @@ class Desk:
             owner=scope.owner,
             room_id=scope.room_id,
             source=place.platform,
-            model=self._model,
+            model=self._router.model,
             user_id=user_id,
             visible_to=await self._router.visible_to(place, person_id, scope),
             now=time.time(),
+            zone=self._router.zone,
         )
 
-    @staticmethod
-    def _outgoing(row: InboxRow, place: Place, reply: Reply) -> tuple[NewOutbox, ...]:
-        if place.platform in LOCAL_PLATFORMS or not reply.text:
-            return ()
-        reply_to = None if place.private else row["payload"].get("message_id")
-        return (NewOutbox(place=place_ref(place), kind="notice", body=reply.text, reply_to=reply_to),)
+    # --- what cannot be worked ---------------------------------------------------------------------------------------
 
-    def _shown_typing(self, place: Place) -> AbstractAsyncContextManager[None]:
-        return _typing_at(place, self._typing)
+    async def set_aside(self, row: InboxRow, reason: str) -> None:
+        """Put a row that cannot be worked where the owner can look at it, and tell who sent it."""
+        sorry = f"Your message could not be worked and was set aside: {inert(one_line(reason, 200))}"
+        self._held.discard(row["id"])
+        await self._db.inbox.set_aside(row["id"], reason, _outgoing(row, place_of(row), sorry))
+
+
+def _outgoing(row: InboxRow, place: Place, text: str) -> tuple[NewOutbox, ...]:
+    """A notice to exactly the place that a row came from."""
+    if place.platform in LOCAL_PLATFORMS or not text:
+        return ()
+    reply_to = None if place.private else row["payload"].get("message_id")
+    return (NewOutbox(place=place_ref(place), kind="notice", body=text, reply_to=reply_to),)
 
 
 @asynccontextmanager
 async def _typing_at(place: Place, show: Typing | None) -> AsyncIterator[None]:
-    if show is None or place.platform in LOCAL_PLATFORMS:
+    if show is None:
         yield
         return
 
     async def repeat() -> None:
+        await anyio.sleep(TYPING_AFTER)
         while True:
             await show(place)
             await anyio.sleep(TYPING_SECONDS)

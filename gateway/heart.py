@@ -1,9 +1,11 @@
 """The life signs of this process in the store: registration, beats of process and leases, stop requests, old rows.
 
 Contract: `Heart` registers the process when entered and removes it when left in order; a killed process is recognised
-by its process id and start time. Every `BEAT_SECONDS` the process and the leases it holds are beaten; a lease that
-another process took meanwhile makes its turn be dropped. Requests to stop a turn that runs here are carried out.
-Failure: a store that cannot be written is tried again at the next beat; after 60 s others may take over.
+by its process id and start time. Every `BEAT_SECONDS` the process and the leases it holds are beaten, and work on a
+conversation that another process took over meanwhile is dropped. Requests to stop a turn that runs here are carried
+out; they stay open until the turn is settled, so that a turn which must be run again is stopped again.
+Failure: a store that cannot be written is tried again at the next beat, and `well` says so; after 60 s others may take
+over. Limits: rows that were settled long ago are removed once an hour.
 """
 
 from __future__ import annotations
@@ -27,18 +29,20 @@ __all__ = ["Heart"]
 
 BEAT_SECONDS = 10.0
 SWEEP_SECONDS = 3600.0
+RETRY_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
 
 
 class Heart:
-    """Registration and beats of one process."""
+    """Registration and beats of one process. `well`: whether the last beat was written."""
 
     def __init__(self, db: SessionDB, role: str, accounts: Sequence[str] = ()) -> None:
         self._db = db
         self._role = role
         self._accounts = list(accounts)
         self.token = ""
+        self.well = True
 
     async def __aenter__(self) -> Self:
         self.token = await self._db.processes.register(self._role, self._accounts, {})
@@ -57,19 +61,23 @@ class Heart:
         """What `gateway status` shows of this process."""
         await self._db.processes.set_detail(self.token, detail)
 
-    async def beat(self) -> None:
-        """Beat until cancelled; forget old rows once an hour."""
-        until_sweep = 0.0
+    async def beat(self, runner: TurnRunner | None = None) -> None:
+        """Beat until cancelled, drop what `runner` has lost, forget old rows once an hour."""
+        swept: float | None = None
         while True:
             try:
+                await self._db.processes.beat(self.token)
                 await self._db.turns.beat(self.token)
-                if until_sweep <= 0:
-                    until_sweep = SWEEP_SECONDS
+                self.well = True
+                if runner is not None:
+                    await runner.drop_lost()
+                if swept is None or anyio.current_time() - swept >= SWEEP_SECONDS:
+                    swept = anyio.current_time()
                     await self._sweep()
             except StoreError as error:
+                self.well = False
                 _log.warning("beat_failed", error=str(error))
             await anyio.sleep(BEAT_SECONDS)
-            until_sweep -= BEAT_SECONDS
 
     async def _sweep(self) -> None:
         await self._db.processes.forget_dead()
@@ -83,10 +91,9 @@ class Heart:
         while True:
             try:
                 for request in await self._db.control.open_for(self.token):
-                    if request["root_id"] is not None:
-                        runner.stop(request["root_id"])
-                    await self._db.control.done(request["id"])
+                    if request["root_id"] is not None and request["kind"] == "stop":
+                        runner.stop(request["root_id"], request["turn_id"])
+                await bell.wait(BEAT_SECONDS)
             except StoreError as error:
                 _log.warning("control_unreadable", error=str(error))
-                await anyio.sleep(1.0)
-            await bell.wait(BEAT_SECONDS)
+                await anyio.sleep(RETRY_SECONDS)

@@ -1,8 +1,10 @@
-"""The inbound edge: clean, authorize, record, acknowledge.
+"""The inbound edge: authorize, record, acknowledge.
 
 Contract: `accept` is the `deliver` of every adapter. When it returns, the event is durable or was refused for good, so
-the platform may be told. A repeated delivery changes nothing. When it raises, nothing was recorded and the platform
-must deliver again. What Threadline does not answer it does not store.
+the platform may be told. A repeated delivery changes nothing. When it raises, the platform must deliver again, which is
+safe also if the event was recorded. What Threadline does not answer it does not store, and of who said it neither.
+A command for another bot is not answered.
+Limits: of edits, deletions, buttons, migrations and memberships nothing is recorded.
 """
 
 from __future__ import annotations
@@ -45,6 +47,11 @@ class InboundEdge:
         self._gate = Gate(served, db)
         self._commands = commands
 
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """How many events were refused since the start, by `platform/account`."""
+        return self._gate.refused
+
     async def accept(self, message: InboundMessage) -> Verdict:
         """Record one event; see the module's contract."""
         admission = await self._gate.admit(message)
@@ -58,9 +65,10 @@ class InboundEdge:
             group_sessions_per_user=self._settings.group_sessions_per_user,
             thread_sessions_per_user=self._settings.thread_sessions_per_user,
         )
-        if not await self._answers(message, key):
-            return Verdict.IGNORED
         call = self._commands.parse(message.text)
+        if (call is not None and call.addressee) or not await self._answers(message, key):
+            return Verdict.IGNORED
+        person_id = await self._gate.enter(admission, message)
         immediate = call is not None and self._commands.immediate(call)
         row = NewInbox(
             place=place_ref(message.place),
@@ -77,7 +85,7 @@ class InboundEdge:
             },
             sender=asdict(message.sender),
             session_key=key,
-            person_id=admission.person_id,
+            person_id=person_id,
         )
         accepted = await self._db.inbox.accept(row)
         return Verdict.ACCEPTED if accepted.created else Verdict.DUPLICATE

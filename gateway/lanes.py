@@ -1,17 +1,19 @@
 """From the durable inbox to work: rows of one lane one after another, lanes in parallel.
 
 Contract: a lane is a session key (or the root of a session chosen by id). `Lanes.run` looks for new rows whenever
-anything was committed, starts at most `MAX_LANES` workers, and each worker takes the oldest new row of its lane until
-there is none. A conversation that another turn or process holds is waited for; the rows stay in the inbox meanwhile.
+anything was committed and starts at most `MAX_LANES` workers. Each worker takes the oldest new row of its lane until
+there is none, `IN_A_ROW` at most, so that a flooded lane cannot keep its place from others. A conversation that another
+turn or process holds is waited for; the rows stay in the inbox meanwhile.
 Failure: a row that cannot be worked because of its own content is set aside with a visible record after
-`MAX_ATTEMPTS` tries; a store failure pauses the lane and is tried again.
-Limits: `MAX_LANES` workers; the queue itself is the inbox table, nothing waits in memory.
+`MAX_ATTEMPTS` tries. A failure of the store pauses the lane, longer each time, until the store works again.
+Limits: `MAX_LANES` workers; the queue itself is the inbox table, nothing waits in memory. Looking takes time that grows
+with the backlog, so a look is followed by a pause of twice its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import structlog
@@ -24,50 +26,66 @@ if TYPE_CHECKING:
 
     from session_store import InboxRow, SessionDB
 
-__all__ = ["MAX_LANES", "Lanes", "Outcome"]
+__all__ = ["MAX_ATTEMPTS", "MAX_LANES", "Lanes", "Worker"]
 
 MAX_LANES = 64
 MAX_ATTEMPTS = 3
+IN_A_ROW = 16
 RETRY_SECONDS = 1.0
-BUSY_SECONDS = 0.05
+LONGEST_RETRY_SECONDS = 15.0
+#: Between two looks at a conversation that is held: the first pause, and the longest it grows to.
+BUSY_SECONDS = (0.05, 0.8)
 IDLE_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
 
-#: What a handler says of a row: True when it is worked, False when the conversation is held elsewhere for now.
-Outcome = bool
-Handler = Callable[["InboxRow"], Awaitable[Outcome]]
+
+class Worker(Protocol):
+    """Who works the rows."""
+
+    async def handle(self, row: InboxRow) -> bool:
+        """Work a row: True when it is worked, False when its conversation is held elsewhere for now."""
+        ...
+
+    async def set_aside(self, row: InboxRow, reason: str) -> None:
+        """Put a row that cannot be worked where somebody can look at it."""
+        ...
 
 
 class Lanes:
     """The dispatcher of one process."""
 
     def __init__(
-        self, db: SessionDB, accounts: Callable[[], Sequence[tuple[str, str]]], holder: str, handler: Handler
+        self, db: SessionDB, accounts: Callable[[], Sequence[tuple[str, str]]], holder: str, worker: Worker
     ) -> None:
         self._db = db
         self._accounts = accounts
         self._holder = holder
-        self._handler = handler
+        self._worker = worker
         self._active: set[str] = set()
-        self._failures: dict[int, int] = {}
         self._bell = Bell(db)
-        self._closing = False
+        self._closing = anyio.Event()
 
     async def run(self) -> None:
         """Dispatch until `close`; then returns when the workers have ended."""
+        failures = 0
         async with anyio.create_task_group() as tasks:
-            while not self._closing:
+            while not self._closing.is_set():
                 try:
+                    began = anyio.current_time()
                     await self._dispatch(tasks)
+                    await self._pause(2 * (anyio.current_time() - began))
                     await self._bell.wait(IDLE_SECONDS)
                 except StoreError as error:
+                    failures += 1
                     _log.warning("inbox_unreadable", error=str(error))
-                    await anyio.sleep(RETRY_SECONDS)
+                    await self._pause(_patience(failures))
+                else:
+                    failures = 0
 
     def close(self) -> None:
         """Take no further row; running ones go on."""
-        self._closing = True
+        self._closing.set()
         self._bell.ring()
 
     async def _dispatch(self, tasks: TaskGroup) -> None:
@@ -75,33 +93,84 @@ class Lanes:
         if free > 0:
             rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=list(self._active))
             for row in rows:
-                if not self._closing:
+                if not self._closing.is_set():
                     self._active.add(row["lane"])
                     tasks.start_soon(self._work, row)
 
-    async def _work(self, row: InboxRow) -> None:
+    async def _work(self, head: InboxRow) -> None:
+        row: InboxRow | None = head
         try:
-            await self._handle(row)
+            for _ in range(IN_A_ROW):
+                if row is None or self._closing.is_set():
+                    break
+                await self._through(row)
+                row = await self._next(row["lane"])
         finally:
-            self._active.discard(row["lane"])
+            self._active.discard(head["lane"])
             self._bell.ring()
 
-    async def _handle(self, row: InboxRow) -> None:
-        waiting = Bell(self._db)
+    async def _next(self, lane: str) -> InboxRow | None:
         try:
-            while not await self._handler(row) and not self._closing:
-                # Each try is a transaction, and each commit rings: without the pause, waiting would make its own work.
-                await anyio.sleep(BUSY_SECONDS)
-                await waiting.wait(RETRY_SECONDS)
-            self._failures.pop(row["id"], None)
-        except StoreError as error:
-            _log.warning("row_postponed", inbox_id=row["id"], error=str(error))
-            await anyio.sleep(RETRY_SECONDS)
-        except Exception as error:  # noqa: BLE001 - one row must not stop the others, whatever is wrong with it
-            failures = self._failures[row["id"]] = self._failures.get(row["id"], 0) + 1
-            _log.exception("row_failed", inbox_id=row["id"], attempt=failures)
-            if failures >= MAX_ATTEMPTS:
-                del self._failures[row["id"]]
-                await self._db.inbox.set_aside(row["id"], f"{type(error).__name__}: {error}")
-            else:
-                await anyio.sleep(RETRY_SECONDS * failures)
+            return await self._db.inbox.next_in(lane, self._accounts(), self._holder)
+        except StoreError:
+            return None
+
+    async def _through(self, row: InboxRow) -> None:
+        """Work one row, however often it must be tried; returns when it is worked, set aside, or the end has come."""
+        own = foreign = 0
+        while not self._closing.is_set():
+            try:
+                if await self._worked(row):
+                    return
+            except Exception as error:  # noqa: BLE001 - one row must not stop the others, whatever is wrong with it
+                if isinstance(error, StoreError) and not isinstance(error, ValueError):
+                    foreign += 1
+                    _log.warning("row_postponed", inbox_id=row["id"], error=str(error))
+                    await self._pause(_patience(foreign))
+                    if not await self._is_new(row):
+                        return
+                    continue
+                own += 1
+                _log.exception("row_failed", inbox_id=row["id"], attempt=own)
+                if own >= MAX_ATTEMPTS and await self._set_aside(row, error):
+                    return
+                await self._pause(_patience(own))
+
+    async def _worked(self, row: InboxRow) -> bool:
+        """Whether the row is worked; waits while its conversation is held, until the end has come."""
+        waiting = Bell(self._db)
+        pause, longest = BUSY_SECONDS
+        while not await self._worker.handle(row):
+            if self._closing.is_set():
+                return False
+            # The pause bounds how often a held conversation is looked at while others commit.
+            await self._pause(pause)
+            pause = min(2 * pause, longest)
+            await waiting.wait(RETRY_SECONDS)
+        return True
+
+    async def _is_new(self, row: InboxRow) -> bool:
+        """Whether the row still waits here: a turn that was begun and left belongs to the recovery."""
+        try:
+            now = await self._db.inbox.get(row["id"])
+        except StoreError:
+            return True
+        return now is not None and now["state"] == "new"
+
+    async def _set_aside(self, row: InboxRow, error: Exception) -> bool:
+        try:
+            await self._worker.set_aside(row, f"{type(error).__name__}: {error}")
+        except StoreError as failure:
+            _log.warning("row_not_set_aside_yet", inbox_id=row["id"], error=str(failure))
+            return False
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless the end comes."""
+        with anyio.move_on_after(seconds):
+            await self._closing.wait()
+
+
+def _patience(failures: int) -> float:
+    """Seconds to wait after so many failures in a row."""
+    return min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2.0 ** min(failures - 1, 8))

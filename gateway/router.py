@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from gateway.ids import new_session_id, new_turn_id
 from gateway.keys import shared
@@ -42,9 +43,11 @@ class Router:
     def __init__(self, settings: Settings, db: SessionDB, model: str) -> None:
         self._settings = settings
         self._db = db
-        self._model = model
+        self.model = model
         reset = settings.session_reset
         self._policy = ResetPolicy(reset.mode, reset.idle_minutes, reset.at_hour, reset.timezone)
+        #: In which times are written, None for the machine's own.
+        self.zone = None if reset.timezone is None else ZoneInfo(reset.timezone)
 
     def judge(self, session: SessionRow, received_at: float) -> str | None:
         """Why `session` ends before a message received then, or None. Sessions chosen by id are never reset."""
@@ -71,6 +74,11 @@ class Router:
         spoken_in = await self._db.places.rooms_of(person_id) if person_id is not None else frozenset[str]()
         return visibility(person_id, place, scope.room_id, spoken_in, shared=scope.shared)
 
+    @staticmethod
+    def content(rows: Sequence[InboxRow]) -> str:
+        """The text of a turn's input."""
+        return "\n\n".join(str(row["payload"].get("text", "")) for row in rows)
+
     async def request(self, rows: Sequence[InboxRow], holder: str) -> ClaimRequest:
         """What the claim of these rows (one turn's input, oldest first) needs to know."""
         first = rows[0]
@@ -86,13 +94,13 @@ class Router:
             place=place_ref(place),
             source=place.platform,
             owner=scope.owner,
-            new_session_id=first["session_id"] or new_session_id("terminal" if place.platform == "cli" else "gateway", time.time()),
-            content="\n\n".join(str(row["payload"].get("text", "")) for row in rows),
+            new_session_id=first["session_id"] or new_session_id("gateway", time.time()),
+            content=self.content(rows),
             session_key=None if local else first["session_key"],
             session_id=first["session_id"],
             person_id=first["person_id"],
             room_id=scope.room_id,
             platform_message_id=first["payload"].get("message_id"),
-            model=self._model,
+            model=self.model,
             user_id=user_id,
         )

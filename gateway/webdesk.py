@@ -1,8 +1,9 @@
 """What the web page may ask of the gateway, done as the owner of the home (the page's facade).
 
 Contract: a message is in the inbox before `submit` returns; a repeated `submit` with the same client id changes nothing
-and names the same session. Commands are worked at once and their reply is shown through the live feed; only their
-effects are stored.
+and names the same session. Commands are worked at once, each time they are submitted (the page's API knows a repeated
+one); their reply is shown through the live feed, only their effects are stored. Messages of one conversation are worked
+in the order in which they were submitted, whichever of its sessions they name.
 """
 
 from __future__ import annotations
@@ -27,9 +28,15 @@ __all__ = ["WebDesk"]
 class WebDesk:
     """Implements the web's facade over one workshop."""
 
-    def __init__(self, workshop: Workshop, accounts: Callable[[], Mapping[str, Mapping[str, str | None]]]) -> None:
+    def __init__(
+        self,
+        workshop: Workshop,
+        accounts: Callable[[], Mapping[str, Mapping[str, str | None]]],
+        well: Callable[[], bool],
+    ) -> None:
         self._workshop = workshop
         self._accounts = accounts
+        self._well = well
         self._place = web_place(OWNER)
 
     @property
@@ -57,7 +64,7 @@ class WebDesk:
                 place=place_ref(self._place),
                 dedupe_key=f"m:{client_id}",
                 kind="message",
-                lane=f"session:{chosen}",
+                lane=f"session:{await self._root(chosen)}",
                 received_at=now,
                 payload={"text": text, "message_id": client_id},
                 sender={"user_id": None, "name": "", "realm": "", "is_bot": False},
@@ -72,14 +79,16 @@ class WebDesk:
 
     async def stop(self, session_id: str) -> None:
         """Ask for the end of the running turn of this conversation, in whatever process it runs."""
+        await self.db.control.request_stop(await self._root(session_id), OWNER)
+
+    async def _root(self, session_id: str) -> str:
         session = await self.db.get_session(session_id)
-        if session is not None:
-            await self.db.control.request_stop(session["root_id"] or session["id"], OWNER)
+        return (session["root_id"] or session["id"]) if session is not None else session_id
 
     def health(self) -> Mapping[str, Any]:
-        """Whether this gateway serves, and the state of each account."""
+        """`ok`, or `store` while nothing can be written; and the state of each account."""
         accounts = {name: str(facts["state"]) for name, facts in self._accounts().items()}
-        return {"status": "ok", "accounts": accounts}
+        return {"status": "ok" if self._well() else "store", "accounts": accounts}
 
     async def visibility(self) -> Visibility:
         """What the owner sees in a private place."""

@@ -32,8 +32,8 @@ class Workshop:
         self.live = LiveFeed()
         self.commands = default_registry()
         self.router = Router(settings, db, self.agent.model)
-        self.runner = TurnRunner(db, self.agent, self.live)
-        self.desk = Desk(db, self.router, self.runner, self.commands, holder, model=self.agent.model, typing=typing)
+        self.runner = TurnRunner(db, self.agent, self.live, zone=self.router.zone)
+        self.desk = Desk(db, self.router, self.runner, self.commands, holder, typing=typing)
 
     @classmethod
     async def prepare(cls, settings: Settings, db: SessionDB, holder: str, *, typing: Typing | None = None) -> Workshop:

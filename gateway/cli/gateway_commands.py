@@ -36,13 +36,19 @@ def run() -> None:
     from gateway.logs import set_up_logs  # noqa: PLC0415 - belongs to the daemon
 
     home, settings = settings_of_home()
-    set_up_logs()
+    set_up_logs(_secrets(settings))
 
     def announce(address: str) -> None:
         for line in _welcome(home, settings, address):
             print(line, flush=True)  # noqa: T201 - for the person who started it
 
     async_run(Daemon(home, settings).run(announce))
+
+
+def _secrets(settings: Settings) -> list[str]:
+    """What must not be seen in any log line."""
+    token = settings.web.token
+    return [facts.token for facts in served_accounts(settings).values()] + ([token.get_secret_value()] if token else [])
 
 
 def _welcome(home: Home, settings: Settings, address: str) -> list[str]:

@@ -34,7 +34,7 @@ async def _search(context: CommandContext, argument: str) -> Reply:
             'Say what to look for: `/search deploy script`. AND, OR, NOT, "a phrase" and prefix* are understood.'
         )
     root = (context.session["root_id"] or context.session["id"]) if context.session is not None else None
-    tool = SessionSearchTool(context.db, context.visible_to, root)
+    tool = SessionSearchTool(context.db, context.visible_to, root, zone=context.zone)
     found: dict[str, Any] = json.loads(await tool.call({"query": argument, "limit": FOUND}))
     if not found.get("success"):
         return Reply(str(found.get("error", "The search failed.")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gateway.commands.registry import Command, CommandContext, Reply
+from gateway.owner import OWNER
 from gateway.phrases import age, inert, plural
 
 __all__ = ["STATUS", "WHOAMI", "help_command"]
@@ -27,22 +28,27 @@ async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
         ]
         if waiting:
             lines.append(f"{plural(waiting, 'part')} of answers on the way.")
-    gateways = [
-        row for row in await context.db.processes.list() if row["role"] == "gateway" and row["alive"] is not False
-    ]
-    if not gateways:
-        lines.append("No gateway is running; only the terminal works.")
-    for row in gateways:
-        accounts = ", ".join(row["accounts"]) or "no platform account"
-        lines.append(f"Gateway since {age(row['started_at'], context.now)}: {accounts}.")
+    if context.person_id == OWNER and context.place.private:
+        lines += await _gateways(context)
     return Reply("\n".join(lines))
+
+
+async def _gateways(context: CommandContext) -> list[str]:
+    """What runs for this home; only the owner's business."""
+    gateways = [row for row in await context.db.processes.list() if row["role"] == "gateway" and row["alive"]]
+    if not gateways:
+        return ["No gateway is running; only the terminal works."]
+    return [
+        f"Gateway since {age(row['started_at'], context.now)}: {', '.join(map(inert, row['accounts']))}."
+        for row in gateways
+    ]
 
 
 async def _whoami(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
     place = context.place
     if context.person_id is None:
         who = "nobody in particular"
-    elif context.person_id == "owner":
+    elif context.person_id == OWNER:
         who = "the owner"
     else:
         person = await context.db.people.get(context.person_id)

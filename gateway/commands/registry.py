@@ -15,20 +15,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from adapters.base import Place
     from session_store import Effect, SessionDB, SessionRow, Visibility
 
 __all__ = ["Call", "Command", "CommandContext", "CommandRegistry", "Reply"]
 
-_CALL = re.compile(r"/([A-Za-z][A-Za-z_]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
+_CALL = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,63})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A command as it was typed: its name in lower case and the rest of the line."""
+    """A command as it was typed: its name in lower case and the rest of the text.
+
+    addressee: the bot it was meant for, where one is named; adapters take their own name away.
+    """
 
     name: str
     argument: str
+    addressee: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class CommandContext:
     """Where and by whom a command was given, and what it may see.
 
     session: the conversation's live session at this place, None before the first message. owner and room_id are what
-    a new session here would get.
+    a new session here would get. zone: in which times are written, None for the machine's own.
     """
 
     db: SessionDB
@@ -51,6 +57,7 @@ class CommandContext:
     user_id: str | None
     visible_to: Visibility
     now: float
+    zone: ZoneInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ class CommandRegistry:
     def parse(self, text: str) -> Call | None:
         """The command in `text`, known or not; None when the text is no command."""
         match = _CALL.fullmatch(text.strip())
-        return Call(match.group(1).lower(), (match.group(2) or "").strip()) if match else None
+        return Call(match[1].lower(), (match[3] or "").strip(), match[2] or "") if match else None
 
     def immediate(self, call: Call) -> bool:
         """Whether the call may overtake a running turn; unknown commands may, they only get an answer."""

@@ -1,8 +1,10 @@
 """Serving the application inside the gateway's own event loop.
 
-Contract: `serve` binds first and says so, serves until it is cancelled, and then ends within `STOP_SECONDS`: event
-streams at once, other requests as soon as they are answered. It installs no signal handlers and writes no access log
-(an address may hold the token). Failure: an address that cannot be had is a `WebUnavailable` with the reason.
+Contract: `bind` takes the address, so that the port is known before the application is made (port 0 takes any free
+one). `serve_on` says when it listens, serves until it is cancelled, and then ends within `STOP_SECONDS`: event streams
+at once, other requests as soon as they are answered. `serve` does both. No signal handlers are installed and no access
+log is written (an address may hold the token). Failure: an address that cannot be had is a `WebUnavailable` with the
+reason.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-__all__ = ["STOP_SECONDS", "serve"]
+__all__ = ["STOP_SECONDS", "bind", "serve", "serve_on"]
 
 STOP_SECONDS = 4.0
 _DRAIN_SECONDS = 2
@@ -32,8 +34,12 @@ _BACKLOG = 128
 
 
 async def serve(app: Starlette, host: str, port: int, *, on_listening: Callable[[], None] | None = None) -> None:
-    """Serve until cancelled; `on_listening` is called once when connections are accepted."""
-    listener = await _bind(host, port)
+    """Bind, then serve until cancelled; `on_listening` is called once when connections are accepted."""
+    await serve_on(app, await bind(host, port), on_listening=on_listening)
+
+
+async def serve_on(app: Starlette, listener: socket.socket, *, on_listening: Callable[[], None] | None = None) -> None:
+    """Serve on a bound socket until cancelled, then close it; `on_listening` as in `serve`."""
     server = _Server(_config(app), on_listening)
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="web")
     try:
@@ -83,7 +89,8 @@ def _config(app: Starlette) -> uvicorn.Config:
     )
 
 
-async def _bind(host: str, port: int) -> socket.socket:
+async def bind(host: str, port: int) -> socket.socket:
+    """Listen at an address; port 0 takes any free one. Raises `WebUnavailable`."""
     name = host.strip("[]")
     try:
         found = await asyncio.get_running_loop().getaddrinfo(name or None, port, type=socket.SOCK_STREAM)
