@@ -34,6 +34,8 @@ BEGIN
         WHERE new.id BETWEEN 1 AND (SELECT max(CAST(value AS INTEGER)) FROM state_meta
                                      WHERE key IN ('fts_watermark', 'fts_rebuild'))
             AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = new.id);
+    -- SQLite does not count an id given by UPDATE, and would hand it out again once the row is gone.
+    UPDATE sqlite_sequence SET seq = new.id WHERE name = 'messages' AND seq < new.id;
 END;
 
 CREATE TRIGGER IF NOT EXISTS search_message_delete

@@ -152,6 +152,17 @@ def test_rows_put_below_the_watermark_are_indexed(bench: Bench) -> None:
         check(bench)
 
 
+def test_an_id_is_never_given_twice(bench: Bench) -> None:
+    """Not even one that came by an UPDATE: a row that reused it would lie below the watermark unseen."""
+    bench.session()
+    bench.foreign("UPDATE messages SET id = 90 WHERE id = ?", bench.add("moved"))
+    bench.add("at ninety-one")
+    bench.foreign("DELETE FROM messages")
+    assert bench.foreign_add("new") == 92
+    assert bench.found("new") == [92]
+    check(bench)
+
+
 def test_rows_with_odd_ids_are_left_to_scans(bench: Bench) -> None:
     """No row of ours has an id below 1; such a one neither breaks the index nor is lost."""
     bench.session()
