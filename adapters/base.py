@@ -77,7 +77,8 @@ class InboundMessage:
     """One event as the adapter saw it; nothing is judged yet.
 
     dedupe_key: names the platform's event for ever (data model §1: `m:<chat>:<message>` and so on).
-    text: the words without the mention of the bot. addressed: the bot was mentioned, replied to or commanded.
+    text: the words without the mention of the bot, and a command without the bot's name (`/new@bot` is `/new`; one that
+    names another bot keeps it). addressed: the bot was mentioned, replied to or commanded.
     message_id, reply_to: platform ids. group_id: album id, equal for all parts of one album. received_at: Unix seconds.
     extra: facts of this platform that later steps may need; JSON values only.
     """
@@ -138,7 +139,7 @@ class Capabilities:
 
 
 class AdapterState(enum.Enum):
-    """Where an adapter stands, for the status."""
+    """Where an adapter stands, for the status. STOPPED also when it has ended by itself; `stop`, then `start` again."""
 
     STARTING = "starting"
     CONNECTED = "connected"

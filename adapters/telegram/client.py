@@ -215,6 +215,15 @@ class TelegramAdapter:
         return me
 
     async def _receive(self, connection: Connection, me: Me | None, deliver: Deliver) -> None:
+        """Receive until cancelled; should it end by itself, the state says so, and whoever started us starts again."""
+        try:
+            await self._poll(connection, me, deliver)
+        except Exception as error:  # noqa: BLE001  (nobody awaits this task: it must not end without a word)
+            reason = connection.without_token(f"{type(error).__name__}: {error}")
+            _log.error("telegram_receiver_ended", account=self._account, reason=reason)
+            self._report(AdapterState.STOPPED, f"Receiving from Telegram has ended by itself ({reason}).")
+
+    async def _poll(self, connection: Connection, me: Me | None, deliver: Deliver) -> None:
         """Find out who we are, however long it takes, then poll."""
         failures = 0
         while me is None:
