@@ -1,0 +1,294 @@
+"""From what the gateway says to `deliver`: in order per channel, at least once, and what was missed is fetched.
+
+Contract: an event takes its place in the line of its channel before anything is awaited. A delivery that fails is
+tried again until it works, and the later ones of its channel wait. Discord keeps nothing for us, so every session that
+begins anew first fetches, by REST, what came after the last message known of each channel; this takes its place in the
+same lines before any live event, so that the order holds. Doubles are the store's to tell. A line that was too long to
+take a message is mended in the same way. An event that cannot be understood is set aside in the log.
+Failure: a channel whose messages cannot be fetched now is tried again every `MEND_SECONDS`; its live messages do not
+wait for that. One that is gone or closed to us is left.
+Limits: `CHANNELS` channels, the newest first; `PAGES` hundreds of messages a channel, the oldest first. Edits and
+deletions of that time are not told again; a command that finds no room is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import discord
+import structlog
+
+from adapters.base import Deliver, InboundMessage, Place, Verdict
+from adapters.discord import events
+from adapters.discord.channels import Channels
+from adapters.discord.connection import GatewayClient, set_aside
+from adapters.discord.lines import Job, Lines
+from adapters.discord.slash import Acknowledgement, Acknowledgements
+from adapters.discord.waiting import backoff
+
+__all__ = ["CHANNELS", "DELIVER_SECONDS", "MEND_SECONDS", "PAGE", "PAGES", "Intake"]
+
+DELIVER_SECONDS = 60.0
+CHANNELS = 50
+PAGE = 100
+PAGES = 5
+MEND_SECONDS = 60.0
+#: How long a catch-up waits for the guilds of a new session, which tell what a channel is.
+_GUILDS_SECONDS = 10.0
+_SEEN = 5000
+
+_log = structlog.get_logger(__name__)
+
+#: Called with a channel and what is wrong with taking in its messages, or None when that is over.
+Trouble = Callable[[str, str | None], None]
+#: What no later try can mend.
+_FINAL = (discord.Forbidden, discord.NotFound, events.MalformedEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """After this message something may be missing. cached: what the client knows of the channel tells whether it is."""
+
+    after: int
+    guild_id: str | None = None
+    cached: bool = False
+
+
+class Intake:
+    """Everything between one account's gateway and the store. Made for one run, which `close` ends."""
+
+    def __init__(self, channels: Channels, deliver: Deliver, trouble: Trouble, last: Mapping[Place, str]) -> None:
+        self._channels = channels
+        self._deliver = deliver
+        self._trouble = trouble
+        self._lines = Lines(self._drained)
+        self._answers = Acknowledgements()
+        self._client: GatewayClient | None = None
+        self._closed = False
+        self._mending: asyncio.TimerHandle | None = None
+        #: The newest message handled in each place by channel, the least recently used first.
+        self._seen: dict[str, tuple[Place, int]] = {}
+        self._gaps: dict[str, _Gap] = {}
+        #: Channels whose line had no room: nothing more is taken there before what was left is fetched.
+        self._overrun: set[str] = set()
+        for place, number in last.items():
+            if place.chat.isdigit() and number.isdigit():
+                self._note(place, int(number))
+
+    def begin(self, client: GatewayClient) -> None:
+        """A session began with nothing to resume: look for what was missed, before anything new."""
+        self._client = client
+        newest = sorted(self._seen.items(), key=lambda item: item[1][1], reverse=True)[:CHANNELS]
+        for channel_id, (_, number) in newest:
+            old = self._gaps.get(channel_id)
+            self._gaps[channel_id] = _Gap(number if old is None else min(number, old.after), cached=old is None)
+        for channel_id in list(self._gaps):
+            self._mend(channel_id)
+        self._mend_later()
+
+    def take(self, client: GatewayClient, name: str, data: Any) -> None:
+        """Put an event into the line of its channel; raises MalformedEvent when it names none."""
+        if self._closed:
+            return
+        if not isinstance(data, dict):
+            raise events.MalformedEvent("an event without content")
+        channel_id = events.snowflake(data, "channel_id")
+        answer = self._answers.begin(client, data) if name == "INTERACTION_CREATE" else None
+
+        async def job() -> None:
+            await self._work(client, name, data, answer)
+
+        if channel_id not in self._overrun and self._lines.put(channel_id, job):
+            return
+        _log.warning("discord_line_full", channel=channel_id, kind=name)
+        if name == "MESSAGE_CREATE":
+            self._overrun.add(channel_id)
+            self._gaps.setdefault(channel_id, _Gap(int(events.snowflake(data, "id")) - 1, data.get("guild_id")))
+            self._mend_later()
+        if answer is not None:
+            answer.finish(None)
+
+    def known(self) -> dict[Place, str]:
+        """Return the newest message handled in each place, or, where something is missing, the one before the gap."""
+        told = {}
+        for channel_id, (place, number) in self._seen.items():
+            gap = self._gaps.get(channel_id)
+            told[place] = str(number if gap is None else min(number, gap.after))
+        return told
+
+    async def close(self, seconds: float) -> None:
+        """Stop taking and delivering. What was not delivered is fetched by the next run."""
+        self._closed = True
+        if self._mending is not None:
+            self._mending.cancel()
+        await asyncio.gather(self._lines.close(seconds), self._answers.close(seconds))
+
+    # --- one event ---------------------------------------------------------------------------------------------------
+
+    async def _work(
+        self, client: GatewayClient, name: str, data: dict[str, Any], answer: Acknowledgement | None
+    ) -> None:
+        verdict: Verdict | None = None
+        text = ""
+        try:
+            place = await self._place(data["channel_id"], data.get("guild_id"), client)
+            for message in _read(client, name, data, place):
+                text = message.text
+                verdict = await self._until_delivered(message)
+            if name == "MESSAGE_CREATE":
+                self._note(place, int(data["id"]))
+        except _FINAL as error:
+            set_aside(name, data, error)
+        finally:
+            if answer is not None:
+                answer.finish(verdict, text)
+
+    async def _place(self, channel_id: str, guild_id: str | None, client: GatewayClient) -> Place:
+        """Return the place of a channel, asking for as long as Discord cannot be reached."""
+        failures = 0
+        while True:
+            try:
+                return await self._channels.place_of(self._client or client, channel_id, guild_id)
+            except _FINAL:
+                raise
+            except Exception as error:  # noqa: BLE001  (whatever a library raises here, the message must not be lost)
+                failures += 1
+                _log.warning("discord_channel_unknown", channel=channel_id, error=repr(error), failures=failures)
+            await asyncio.sleep(backoff(failures))
+
+    async def _until_delivered(self, message: InboundMessage) -> Verdict:
+        failures = 0
+        while True:
+            try:
+                async with asyncio.timeout(DELIVER_SECONDS):
+                    verdict = await self._deliver(message)
+            except Exception as error:  # noqa: BLE001  (any failure means: not durable, so it must be tried again)
+                failures += 1
+                _log.warning("discord_delivery_failed", key=message.dedupe_key, error=repr(error), failures=failures)
+                reason = str(error) or type(error).__name__
+                problem = f"A message could not be taken in ({reason}); this is tried again until it works."
+                self._trouble(message.place.chat, problem)
+            else:
+                self._trouble(message.place.chat, None)
+                return verdict
+            await asyncio.sleep(backoff(failures))
+
+    def _note(self, place: Place, number: int) -> None:
+        """Remember how far a channel is."""
+        self._channels.learn(place)
+        _, before = self._seen.pop(place.chat, (place, 0))
+        self._seen[place.chat] = (place, max(number, before))
+        if len(self._seen) > _SEEN:
+            del self._seen[next(iter(self._seen))]
+
+    # --- what was missed ---------------------------------------------------------------------------------------------
+
+    def _mend(self, channel_id: str) -> None:
+        self._lines.put(channel_id, self._catching_up(channel_id))
+
+    def _mend_later(self) -> None:
+        if self._gaps and self._mending is None and not self._closed:
+            self._mending = asyncio.get_running_loop().call_later(MEND_SECONDS, self._mend_all)
+
+    def _mend_all(self) -> None:
+        self._mending = None
+        for channel_id in set(self._gaps) - self._overrun:
+            self._mend(channel_id)
+        self._mend_later()
+
+    def _drained(self) -> None:
+        """There is room again: what was left out is fetched, and whatever comes now is put behind it."""
+        for channel_id in list(self._overrun):
+            if not self._closed and not self._lines.waits(channel_id):
+                self._overrun.discard(channel_id)
+                if not self._lines.put(channel_id, self._catching_up(channel_id)):
+                    self._overrun.add(channel_id)
+
+    def _catching_up(self, channel_id: str) -> Job:
+        async def job() -> None:
+            client, gap = self._client, self._gaps.get(channel_id)
+            if client is None or gap is None:
+                return
+            try:
+                await self._catch_up(client, channel_id, gap)
+            except _FINAL as error:
+                _log.warning("discord_catch_up_refused", channel=channel_id, error=str(error))
+            except Exception as error:  # noqa: BLE001  (trouble with one channel must not stop the others)
+                _log.warning("discord_catch_up_failed", channel=channel_id, error=repr(error))
+                return
+            self._gaps.pop(channel_id, None)
+
+        return job
+
+    async def _catch_up(self, client: GatewayClient, channel_id: str, gap: _Gap) -> None:
+        """Fetch and deliver what a channel holds after its gap, the oldest first."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GUILDS_SECONDS):
+                await client.wait_until_ready()
+        newest = getattr(client.get_channel(int(channel_id)), "last_message_id", None)
+        if gap.cached and newest is not None and newest <= gap.after:
+            return
+        known = self._seen.get(channel_id)
+        place = known[0] if known is not None else await self._place(channel_id, gap.guild_id, client)
+        after = gap.after
+        for _ in range(PAGES):
+            page: Any = await client.rest.logs_from(int(channel_id), PAGE, after=after)
+            if not isinstance(page, list):
+                raise events.MalformedEvent(f"a history that is none: {page!r:.100}")
+            for data in sorted(page, key=_number):
+                await self._fetched(client, place, data)
+            if len(page) < PAGE:
+                return
+            after = max(after, *map(_number, page))
+        _log.error("discord_catch_up_cut", channel=channel_id, messages=PAGES * PAGE)
+
+    async def _fetched(self, client: GatewayClient, place: Place, data: Any) -> None:
+        try:
+            for message in _read(client, "MESSAGE_CREATE", data, place):
+                await self._until_delivered(message)
+            self._note(place, int(events.snowflake(data, "id")))
+        except events.MalformedEvent as error:
+            set_aside("MESSAGE_CREATE", data, error)
+
+
+def _read(client: GatewayClient, name: str, data: Any, place: Place) -> list[InboundMessage]:
+    """Return what an event means to us."""
+    now = time.time()
+    me = _me(client, place)
+    match name:
+        case "MESSAGE_CREATE":
+            read = [events.said(data, place, me, now)]
+        case "MESSAGE_UPDATE":
+            read = [events.edited(data, place, me, now)]
+        case "MESSAGE_DELETE":
+            read = [events.deleted(data.get("id"), place, now)]
+        case "MESSAGE_DELETE_BULK":
+            numbers = data.get("ids")
+            if not isinstance(numbers, list):
+                raise events.MalformedEvent("no list of deleted messages")
+            read = [events.deleted(number, place, now) for number in numbers]
+        case _:
+            read = [events.called(data, place, now)]
+    return [message for message in read if message is not None]
+
+
+def _me(client: GatewayClient, place: Place) -> events.Me:
+    """Return who we are in a place."""
+    guild = getattr(client.get_channel(int(place.chat)), "guild", None)
+    role = guild.self_role if isinstance(guild, discord.Guild) else None
+    return events.Me(
+        id=str(client.user.id) if client.user is not None else "",
+        application=str(client.application_id or ""),
+        role=str(role.id) if role is not None else "",
+    )
+
+
+def _number(data: Any) -> int:
+    """Return the id of a message by which history is ordered; what has none comes first."""
+    number = data.get("id") if isinstance(data, dict) else None
+    return int(number) if isinstance(number, str) and number.isdigit() else 0
