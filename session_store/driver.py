@@ -126,6 +126,8 @@ def connect(path: Path, mode: Mode, *, mode_of: Path | None = None) -> sqlite3.C
 
 def store_error(error: Exception) -> Exception:
     """Our error for what the library raised, with the cause kept; other exceptions come back as they are."""
+    if isinstance(error, StopIteration):  # cannot pass through a future
+        return RuntimeError("An operation of the store raised StopIteration.")
     if isinstance(error, OverflowError):
         ours: StoreError = InvalidArgument("A number is too large to be stored: at most 2^63 - 1.")
     elif isinstance(error, driver().module.Error):

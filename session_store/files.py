@@ -39,7 +39,7 @@ class FileId(NamedTuple):
 def default_path() -> Path:
     """`state.db` in `$THREADLINE_HOME`, else in `~/.threadline`."""
     home = os.environ.get("THREADLINE_HOME")
-    return (Path(home) if home else Path.home() / ".threadline") / "state.db"
+    return (Path(home).expanduser() if home else Path.home() / ".threadline") / "state.db"
 
 
 def file_system_of(path: str, mounts: str) -> str:

@@ -4,7 +4,7 @@ Contract: `open_writer` looks before it touches anything. A file that is not our
 a network file system is refused in one sentence and stays as it was, to the byte. A missing or empty file becomes ours
 in one transaction under the ticket; an older file of ours is completed the same way (see schema.py). A file that is
 whole is opened without waiting for anybody who writes.
-Failure: StoreForeign, StoreNewer, StoreUnreadable, StoreReadOnly, StoreUnsafePlace, StoreDamaged, StoreBusy.
+Failure: StoreForeign, StoreNewer, StoreLost, StoreUnreadable, StoreReadOnly, StoreUnsafePlace, StoreDamaged, StoreBusy.
 Limits: files of the documented older schema (versions 1 to 11) are recognised and refused, not taken over.
 All functions run on a database thread.
 """
@@ -21,7 +21,15 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from session_store.driver import Mode, connect, driver, store_error
-from session_store.errors import StoreBusy, StoreError, StoreForeign, StoreNewer, StoreReadOnly, StoreUnreadable
+from session_store.errors import (
+    StoreBusy,
+    StoreError,
+    StoreForeign,
+    StoreLost,
+    StoreNewer,
+    StoreReadOnly,
+    StoreUnreadable,
+)
 from session_store.files import StoreFiles
 from session_store.schema import APPLICATION_ID, SCHEMA_NUMBER, missing, pragma, tables
 from session_store.ticket import Ticket
@@ -79,10 +87,11 @@ def _inspect(files: StoreFiles) -> None:
     A refusal is looked at again: a file that another process is making at this moment can look odd for an instant.
     """
     for attempt in range(_LOOKS):
-        if not files.size():
-            return
         try:
-            _judge(files, _look(files))
+            if files.size():
+                _judge(files, _look(files))
+            else:
+                _refuse_orphaned_log(files)
         except StoreBusy:
             raise
         except StoreError:
@@ -91,6 +100,15 @@ def _inspect(files: StoreFiles) -> None:
             time.sleep(_LOOK_PAUSE)
         else:
             return
+
+
+def _refuse_orphaned_log(files: StoreFiles) -> None:
+    """SQLite would delete the log of a database that is gone; it may hold the only copy of what was said last."""
+    if files.wal_size():
+        raise StoreLost(
+            f"{files.path} is missing or empty but its log {files.wal.name} is there. Put the database back beside it, "
+            "or move the log away to begin anew; nothing was changed."
+        )
 
 
 def _look(files: StoreFiles) -> _Look:

@@ -112,5 +112,5 @@ def _look(raw: sqlite3.Connection, files: StoreFiles, query: Callable[[Rx], T]) 
         finally:
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
-    except driver().module.Error as error:
+    except (driver().module.Error, OverflowError, StopIteration) as error:
         raise store_error(error) from error

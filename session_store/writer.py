@@ -79,6 +79,9 @@ class Writer:
         self._refuse()
         if self._line or not self._has_room(size):
             await self._wait_in_line(size)
+            if self._closing:
+                self._release(1, size)
+                raise StoreClosed
         else:
             self._admit(size)
         operation = _Submitted(apply, size, self._loop.time() + WAIT_LIMIT, self._loop.create_future())

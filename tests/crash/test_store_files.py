@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,6 +92,20 @@ async def test_a_deleted_database_is_not_made_anew(home: Path) -> None:
         await db.close()
 
     assert not (home / "state.db").exists()
+
+
+async def test_a_log_without_its_database_is_not_thrown_away(home: Path, elsewhere: Elsewhere) -> None:
+    """It may hold what was said last; beginning anew over it would delete that."""
+    with child("append", home / "state.db", "s", 1) as writer:
+        writer.until("ack")
+        writer.send(signal.SIGKILL)
+        writer.rest()
+    (home / "state.db").rename(home / "aside")
+    with pytest.raises(StoreLost, match=r"state\.db-wal is there"):
+        await SessionDB(home / "state.db").open()
+    (home / "aside").rename(home / "state.db")
+
+    assert set(stored(elsewhere, "s")) >= set(writer.acknowledged)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from session_store import SessionDB, StoreBusy, StoreError, StoreLost, StoreReadOnly, StoreUnreadable
+from session_store import InvalidArgument, SessionDB, StoreBusy, StoreError, StoreLost, StoreReadOnly, StoreUnreadable
 from session_store.engine import StoreEngine
 from session_store.opening import open_reader
 from session_store.tx import Rx
@@ -51,6 +51,26 @@ async def test_a_reader_cannot_write(engine: StoreEngine) -> None:
     """Not by mistake and not by design: there is one writer."""
     with pytest.raises(StoreReadOnly):
         await engine.read(lambda rx: rx.one("INSERT INTO state_meta (key) VALUES ('k') RETURNING key"))
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        (lambda rx: rx.value("SELECT nothing"), StoreError),
+        (lambda rx: rx.value("SELECT ?", (2**70,)), InvalidArgument),
+        (lambda _: next(iter(())), RuntimeError),
+        (lambda _: {}.popitem(), KeyError),
+    ],
+)
+async def test_a_query_gets_its_own_error(
+    engine: StoreEngine, query: Callable[[Rx], Any], kind: type[Exception]
+) -> None:
+    """Errors of the database come as ours, bugs as what they are; the readers go on."""
+    for _ in range(3):
+        with pytest.raises(kind):
+            await engine.read(query, timeout=5)
+
+    assert await engine.read(lambda rx: rx.value("SELECT 7")) == 7
 
 
 async def test_a_query_sees_one_state_from_its_first_to_its_last_statement(

@@ -83,6 +83,7 @@ async def test_of_twelve_operations_the_failing_one_fails_alone(engine: StoreEng
         (lambda tx: tx.insert(PUT, ("k", 2**70)), InvalidArgument, "too large"),
         (lambda tx: tx.run("NOT SQL"), StoreError, "syntax error"),
         (lambda _: os.environ["NO_SUCH_VARIABLE"], KeyError, "NO_SUCH"),
+        (lambda _: next(iter(())), RuntimeError, "StopIteration"),
     ],
 )
 async def test_an_operation_gets_its_own_error(
