@@ -8,17 +8,17 @@ again from the old text by the same segmentation; therefore an index of another 
 anew (an older one) or left alone (a newer one, whose process looks after it).
 Failure: errors of the driver pass through; the caller repeats its transaction without the index and calls
 `mark_broken`. A broken index is neither fed nor searched until `rebuild_step` has replaced it.
-Limits: of one message the first 48 K and last 16 K characters are indexed, of tool output, tool calls and their
-arguments the first 6 K and last 2 K. Replacing a whole session row (INSERT OR REPLACE INTO sessions) is not noticed.
+Limits: what is indexed of a message is said in document.py. Replacing a whole session row (INSERT OR REPLACE INTO
+sessions) is not noticed: its messages keep their scope in the index until they change.
 """
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from session_store.content import as_text, plain_text, tool_calls_text
-from session_store.segment import BREAK, SEGMENTATION, cap, segment
+from session_store.document import document
+from session_store.segment import SEGMENTATION
 from session_store.tx import Row, Rx, Tx
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "mark_broken",
     "pending",
     "rebuild_step",
-    "scope_token",
     "start_rebuild",
     "update",
 ]
@@ -35,9 +34,8 @@ __all__ = [
 _LIVE: Final = "messages_fts"
 _NEXT: Final = "messages_fts_next"
 _BLANK: Final = "messages_fts_blank"
-_TEXT: Final = (48 * 1024, 16 * 1024)
-_OUTPUT: Final = (6 * 1024, 2 * 1024)
-_NOBODY: Final = "nobody"
+#: Longest text, in characters per message allowed, that one step takes on, so that the write lock is held shortly.
+_SHARE: Final = 4096
 
 #: Everything that decides what an update has to do, in one row.
 _STATE: Final = """
@@ -215,64 +213,43 @@ def rebuild_step(tx: Tx, limit: int = 256) -> bool:
     return False
 
 
-def scope_token(person_or_room: str) -> str:
-    """The token that stands for an owner or a room in the scope column: one word for the tokenizer, whatever the id."""
-    if person_or_room.isascii() and person_or_room.isalnum():
-        return person_or_room
-    return f"x{person_or_room.encode().hex()}"
-
-
-@functools.lru_cache(1024)
-def _scope(owner: str | None, room: str | None) -> str:
-    return " ".join(scope_token(one) for one in (owner, room) if one) or _NOBODY
-
-
-def _document(row: Row) -> tuple[int, str, str]:
-    """What the index holds of a message: id, segmented text, scope."""
-    return row["id"], _text(row), _scope(row["owner"], row["room_id"])
-
-
-def _text(row: Row) -> str:
-    content, name, calls = row["content"], row["tool_name"], row["tool_calls"]
-    head, tail = _OUTPUT if row["role"] == "tool" else _TEXT
-    text = segment(cap(plain_text(content), head, tail)) if content else ""
-    if calls:
-        text = f"{text} {BREAK} {segment(cap(tool_calls_text(calls), *_OUTPUT))}"
-    if name:
-        text = f"{text} {BREAK} {segment(cap(as_text(name), *_OUTPUT))}"
-    return text
-
-
 def _number(value: str | None) -> int:
     return int(value) if value is not None and value.isascii() and value.isdigit() else 0
 
 
 def _append(tx: Tx, table: str, after: int, limit: int) -> int:
-    rows = tx.all(_ROWS, (after, limit))
-    if not rows:
+    """Index the next messages; returns the id of the last one."""
+    documents = [made for _, made in _share(tx.each(_ROWS, (after, limit)), limit)]
+    if not documents:
         return after
-    tx.run_many(_ADD.format(table=table), map(_document, rows))
-    last: int = rows[-1]["id"]
-    return last
+    tx.run_many(_ADD.format(table=table), documents)
+    return documents[-1][0]
 
 
 def _drain(tx: Tx, state: IndexState, limit: int) -> bool:
-    """Tell the indexes of the oldest `limit` queued changes. True: the queue is empty."""
-    old = tx.all(_QUEUE, (limit,))
-    last = old[-1]["id"]
-    new = tx.all(_CURRENT, (last, limit))
+    """Tell the indexes of the oldest queued changes. True: the queue is empty."""
+    old = [(row["indexed"], made) for row, made in _share(tx.each(_QUEUE, (limit,)), limit)]
+    last = old[-1][1][0]
+    new = [document(row) for row in tx.each(_CURRENT, (last, limit))]
     covering = [(_LIVE, state.watermark)] if state.usable else []
     if state.rebuild is not None:
         covering.append((_NEXT, state.rebuild))
     for table, covered in covering:
-        forget = [_document(row) for row in old if row["indexed"] and row["id"] <= covered]
-        if forget:
-            tx.run_many(_FORGET.format(table=table), forget)
-        add = [_document(row) for row in new if row["id"] <= covered]
-        if add:
-            tx.run_many(_ADD.format(table=table), add)
+        tx.run_many(_FORGET.format(table=table), [made for indexed, made in old if indexed and made[0] <= covered])
+        tx.run_many(_ADD.format(table=table), [made for made in new if made[0] <= covered])
     tx.run(_DEQUEUE, (last,))
-    return len(old) < limit or not tx.value(_QUEUED)
+    return not tx.value(_QUEUED)
+
+
+def _share(rows: Iterable[Row], limit: int) -> Iterator[tuple[Row, tuple[int, str, str]]]:
+    """The first rows with their documents, as many as one step may take on; at least one."""
+    room = limit * _SHARE
+    for row in rows:
+        made = document(row)
+        yield row, made
+        room -= len(made[1])
+        if room < 0:
+            return
 
 
 def _look_at_schema(tx: Tx, state: IndexState) -> None:

@@ -25,9 +25,10 @@ from itertools import chain, islice
 from typing import Final, TypeAlias
 
 from session_store.content import plain_text, readable, tool_calls_text
+from session_store.document import scope_token
 from session_store.engine import Engine
 from session_store.errors import IndexDamaged, InvalidArgument, StoreDamaged, StoreError
-from session_store.index import IndexState, index_state, mark_broken, scope_token
+from session_store.index import IndexState, index_state, mark_broken
 from session_store.models import Visibility
 from session_store.query import Clause, Haystack, Query, parse
 from session_store.rows import SearchContext, SearchHit
@@ -44,8 +45,9 @@ SEARCH_TIME: Final = 8.0
 SCAN_TIME: Final = 1.5
 SCAN_MOST: Final = 20_000
 UNINDEXED_MOST: Final = 5_000
-_PAGE: Final = 200
-_PAGE_MOST: Final = 5_000
+#: How many ids one step of a scan covers.
+_WINDOW: Final = 200
+_WINDOW_MOST: Final = 5_000
 _CONTEXT: Final = 200
 _HIGHEST: Final = 2**63 - 1
 
@@ -60,30 +62,30 @@ _FILTERS: Final = """
     AND (?7 IS NULL OR m.timestamp < ?7)
     AND (?8 IS NULL OR COALESCE(s.root_id, s.id) NOT IN (SELECT value FROM json_each(?8)))
 """
-#: What the index finds, newest first below an id (10), without what is queued to be indexed again.
+#: What the index finds, newest first, without what is queued to be indexed again.
 _FOUND: Final = """
 SELECT m.id, m.content, m.tool_name, m.tool_calls
 FROM messages_fts CROSS JOIN messages AS m ON m.id = messages_fts.rowid JOIN sessions AS s ON s.id = m.session_id
-WHERE messages_fts MATCH ?9 AND messages_fts.rowid < ?10
+WHERE messages_fts MATCH ?9
     AND NOT EXISTS (SELECT 1 FROM messages_fts_queue WHERE message_id = m.id)
     /*filters*/
-ORDER BY messages_fts.rowid DESC LIMIT ?11
+ORDER BY messages_fts.rowid DESC LIMIT ?10
 """
 #: The same without texts.
 _FOUND_IDS: Final = _FOUND.replace("m.id, m.content, m.tool_name, m.tool_calls", "m.id")
-#: Messages that the index does not hold as they stand, newest first below an id (10). 9: the watermark.
+#: Messages that the index does not hold as they stand, newest first. 9: the watermark.
 _UNINDEXED: Final = """
 SELECT m.id, m.content, m.tool_name, m.tool_calls
 FROM messages AS m JOIN sessions AS s ON s.id = m.session_id
-WHERE m.id < ?10 AND (m.id > ?9 OR m.id IN (SELECT message_id FROM messages_fts_queue))
+WHERE (m.id > ?9 OR m.id IN (SELECT message_id FROM messages_fts_queue))
     /*filters*/
-ORDER BY m.id DESC LIMIT ?11
+ORDER BY m.id DESC LIMIT ?10
 """
 #: Visible messages, newest first between two ids (9: from, 10: below).
 _SCANNED: Final = """
 SELECT m.id, m.content, m.tool_name, m.tool_calls
 FROM messages AS m JOIN sessions AS s ON s.id = m.session_id
-WHERE m.id < ?10 AND m.id >= ?9
+WHERE m.id >= ?9 AND m.id < ?10
     /*filters*/
 ORDER BY m.id DESC LIMIT ?11
 """
@@ -255,31 +257,16 @@ def _newest_first(streams: Iterable[Iterator[_Found]]) -> Iterator[_Found]:
 
 
 def _indexed(rx: Rx, request: _Request, clauses: list[Clause]) -> Iterator[_Found]:
-    match = request.match(clauses)
-    page = request.offset + request.limit
-    below = _HIGHEST
-    while True:
-        rows = rx.all(request.sql(_FOUND_IDS), (*request.params, match, below, page))
-        for row in rows:
-            below = row["id"]
-            yield below, True
-        if len(rows) < page:
-            return
+    most = request.offset + request.limit
+    for row in rx.each(request.sql(_FOUND_IDS), (*request.params, request.match(clauses), most)):
+        yield row["id"], True
 
 
 def _checked(rx: Rx, request: _Request, clause: Clause) -> Iterator[_Found]:
     """What the index finds and the text confirms."""
-    match = request.match([clause])
-    below, seen = _HIGHEST, 0
-    while seen < SCAN_MOST:
-        rows = rx.all(request.sql(_FOUND), (*request.params, match, below, _PAGE))
-        for row in rows:
-            below = row["id"]
-            if _confirms(clause, _haystack(row)):
-                yield below, True
-        seen += len(rows)
-        if len(rows) < _PAGE:
-            return
+    for row in rx.each(request.sql(_FOUND), (*request.params, request.match([clause]), SCAN_MOST)):
+        if _confirms(clause, _haystack(row)):
+            yield row["id"], True
 
 
 def _confirms(clause: Clause, text: Haystack) -> bool:
@@ -289,32 +276,28 @@ def _confirms(clause: Clause, text: Haystack) -> bool:
 
 
 def _unindexed(rx: Rx, request: _Request, watermark: int) -> Iterator[_Found]:
-    below, seen = _HIGHEST, 0
-    while seen < UNINDEXED_MOST:
-        rows = rx.all(request.sql(_UNINDEXED), (*request.params, watermark, below, _PAGE))
-        for row in rows:
-            below = row["id"]
-            text = _haystack(row)
-            if any(clause.holds(text) for clause in request.query.clauses if clause.match):
-                yield below, True
-        seen += len(rows)
-        if len(rows) < _PAGE:
-            return
+    """What the index would find if it held the messages that it does not hold yet."""
+    clauses = [clause for clause in request.query.clauses if clause.match]
+    for row in rx.each(request.sql(_UNINDEXED), (*request.params, watermark, UNINDEXED_MOST)):
+        text = _haystack(row)
+        if any(clause.holds(text) for clause in clauses):
+            yield row["id"], True
 
 
 def _scan(rx: Rx, request: _Request, fits: Callable[[Haystack], bool], until: float) -> Iterator[_Found]:
     """The newest visible messages whose text fits, within the bounds of a scan."""
     below = (rx.value(_NEWEST) or 0) + 1
-    seen, ids = 0, _PAGE
-    while below > 0 and seen < SCAN_MOST and time.monotonic() < until:
+    left, ids = SCAN_MOST, _WINDOW
+    while below > 0 and left > 0 and time.monotonic() < until:
         # Bounded by ids, not by rows, so that no step takes long; wider where few messages are visible.
-        rows = rx.all(request.sql(_SCANNED), (*request.params, below - ids, below, ids))
-        for row in rows:
+        seen = 0
+        for row in rx.each(request.sql(_SCANNED), (*request.params, below - ids, below, left)):
+            seen += 1
             if fits(_haystack(row)):
                 yield row["id"], False
-        seen += len(rows)
+        left -= seen
         below -= ids
-        ids = min(2 * ids, _PAGE_MOST) if len(rows) < ids // 8 else _PAGE
+        ids = min(2 * ids, _WINDOW_MOST) if seen < ids // 8 else _WINDOW
 
 
 def _haystack(row: Row) -> Haystack:

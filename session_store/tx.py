@@ -8,7 +8,7 @@ Limits: an operation must be short; a read must carry a LIMIT.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from session_store.text import clean_text
@@ -45,6 +45,14 @@ class Rx:
     def all(self, sql: str, params: Sequence[Param] = ()) -> list[Row]:
         """All rows; the statement must have a LIMIT or a bound by key."""
         return self._connection.execute(sql, _bind(params)).fetchall()
+
+    def each(self, sql: str, params: Sequence[Param] = ()) -> Iterator[Row]:
+        """Rows one at a time, where they may be many or large; the statement must have a LIMIT or a bound by key."""
+        cursor = self._connection.execute(sql, _bind(params))
+        try:
+            yield from cursor
+        finally:
+            cursor.close()
 
     def value(self, sql: str, params: Sequence[Param] = ()) -> Any:  # noqa: ANN401 - a single column of any type
         """First column of the first row, or None."""
