@@ -1,21 +1,39 @@
-"""Small wording shared by commands, lists and the terminal."""
+"""Small wording shared by commands, lists and the terminal.
+
+Contract: pure and total; whatever is stored, whatever the clock did, there is something to show and nothing acts.
+"""
 
 from __future__ import annotations
 
 import re
+import time
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 
 import humanize
 
-__all__ = ["age", "inert", "one_line", "plural"]
+__all__ = ["age", "clock", "folded", "harmless", "inert", "one_line", "plural"]
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#])")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]+")
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+#: Control characters, marks that turn the writing direction, halves of characters.
+_ACTING = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HUNDRED_YEARS = timedelta(days=36_525)
 
 
 def age(then: float, now: float) -> str:
     """How long ago `then` was, in words; a clock that stepped back reads as 'now'."""
-    return humanize.naturaltime(timedelta(seconds=max(0.0, now - then)))
+    return humanize.naturaltime(timedelta(seconds=min(max(0.0, now - then), _HUNDRED_YEARS.total_seconds())))
+
+
+def clock(then: float) -> str:
+    """Day and time of `then` in the zone of this machine; a time that no calendar knows reads as '?'."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(then))
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def plural(count: int, noun: str) -> str:
@@ -32,3 +50,18 @@ def one_line(text: str, limit: int) -> str:
 def inert(text: str) -> str:
     """`text` with Markdown escaped, so that what somebody wrote cannot format or mention."""
     return _MARKUP.sub(r"\\\1", text).replace("@", "@\u2060")
+
+
+def harmless(text: str) -> str:
+    """`text` as it may be written to a terminal: nothing in it moves the cursor, colours, rings or turns lines around.
+
+    Line ends of every kind become newlines; tabs stay.
+    """
+    return _ACTING.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def folded(tools: Sequence[str]) -> str:
+    """Tool calls as one line: `3 tool calls: session_search x2, other`."""
+    names = Counter(tools)
+    listed = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in names.items())
+    return f"{plural(len(tools), 'tool call')}: {listed}"

@@ -1,15 +1,19 @@
 """The terminal's side of a session: it runs its own turns, with or without a gateway on the same home.
 
-Contract: what is typed is in the inbox before anything else happens, so a kill at any moment loses nothing: the next
-terminal that opens the session takes it up. While another process works the conversation, `ask` waits its turn.
-Failure: store errors are raised with their sentence; the typed text stays in the inbox once `ask` has accepted it.
+Contract: what is said is in the inbox before `say` returns, so a kill at any moment loses nothing: the next terminal
+that opens the session takes it up, and a turn that was cut off with it. Messages are worked one after another, in the
+background; while another process works the conversation they wait (`waits`). Whoever leaves in the middle of a turn
+leaves it in order for the next one.
+Failure: `say` raises the store's errors, and then nothing was accepted or the same `client_id` may be said again. What
+goes wrong later is told by `trouble` and tried again; the message stays in the inbox.
+Limits: one session at a time; the owner of the home is who sits here.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -19,176 +23,299 @@ import anyio
 from gateway.bell import Bell
 from gateway.heart import Heart
 from gateway.ids import new_session_id
+from gateway.lanes import Lanes
 from gateway.owner import OWNER, owner_sees
 from gateway.places import TERMINAL, place_ref
 from gateway.workshop import Workshop
-from session_store import NewInbox, SessionDB
+from session_store import NewInbox, SessionDB, StoreError
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
     from config import Home, Settings
-    from gateway.commands import Call, Reply
-    from session_store import InboxRow, MessageRow, Visibility
+    from gateway.commands import Call, Command, Reply
+    from session_store import InboxRow, MessageRow, TurnRow, Visibility
 
-__all__ = ["Answer", "Terminal", "open_terminal"]
+__all__ = ["Answer", "Left", "Said", "Terminal", "open_terminal"]
 
+ACCOUNT = (TERMINAL.platform, TERMINAL.account)
+UNSETTLED = frozenset({"new", "taken"})
 WAIT_SECONDS = 1.0
+TEND_SECONDS = 2.0
+_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message that was accepted."""
+
+    inbox_id: int
+    session_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a dead terminal left in a session: messages that it had accepted and not begun, turns that were cut off."""
+
+    said: tuple[Said, ...] = ()
+    turns: int = 0
+
+    def __len__(self) -> int:
+        return len(self.said) + self.turns
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one question: the stored messages after it, oldest first. stopped: a person ended the turn."""
+    """What came of one message: what its turn stored after it, oldest first. problem: why it could not be worked."""
 
     messages: tuple[MessageRow, ...]
+    problem: str | None = None
 
     @property
     def text(self) -> str:
-        """The final answer as Markdown; '' when the turn was stopped before it said anything."""
-        for message in reversed(self.messages):
-            if message["role"] == "assistant" and message["content"] and not message["tool_calls"]:
-                return str(message["content"])
-        return ""
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """Names of the tools that were called, in order."""
-        return tuple(
-            str(call.get("function", {}).get("name", "?"))
-            for message in self.messages
-            for call in message["tool_calls"] or ()
-        )
+        """The final answer as Markdown; '' when the turn ended before it said anything."""
+        final = self._final
+        return str(final["content"] or "") if final is not None else ""
 
     @property
     def stopped(self) -> bool:
-        """Whether a person ended the turn."""
-        return not self.messages or self.messages[-1]["finish_reason"] == "stopped"
+        """Whether the turn ended without a whole answer because a person stopped it."""
+        return self._final is None or self._final["finish_reason"] == "stopped"
 
     @property
     def failed(self) -> bool:
         """Whether the agent could not answer; the text then says why."""
-        return bool(self.messages) and self.messages[-1]["finish_reason"] == "error"
+        return self._final is not None and self._final["finish_reason"] == "error"
+
+    @property
+    def _final(self) -> MessageRow | None:
+        last = self.messages[-1] if self.messages else None
+        return last if last is not None and last["role"] == "assistant" and not last["tool_calls"] else None
 
 
 class Terminal:
-    """One terminal in one session at a time."""
+    """One terminal in one session at a time; made by `open_terminal`."""
 
-    def __init__(self, workshop: Workshop, visible_to: Visibility) -> None:
+    def __init__(self, workshop: Workshop, visible_to: Visibility, tasks: TaskGroup) -> None:
         self._workshop = workshop
+        self._tasks = tasks
+        self._bell = Bell(workshop.db)
+        self._waiting: set[int] = set()
+        self._ids: list[str] = []
         self.visible_to = visible_to
-        self.session_id: str | None = None
+        self.trouble: StoreError | None = None
 
     @property
     def db(self) -> SessionDB:
         """The open store."""
         return self._workshop.db
 
-    def parse(self, text: str) -> Call | None:
-        """The slash command in `text`, if it is one."""
-        return self._workshop.commands.parse(text)
+    # --- which session -----------------------------------------------------------------------------------------------
 
-    def command_names(self) -> list[tuple[str, str]]:
-        """Name and summary of each command, for completion."""
-        return [(command.name, command.summary) for command in self._workshop.commands.commands]
+    @property
+    def session_id(self) -> str | None:
+        """The live session of the conversation one is in, None before the first message."""
+        return self._ids[-1] if self._ids else None
 
     async def latest(self) -> str | None:
-        """The session last used in a terminal."""
-        rows = await self.db.list_sessions(source="cli", limit=1, visible_to=self.visible_to)
+        """The session last used in a terminal; one that was cut off before its first message was worked counts too."""
+        rows = await self.db.list_sessions(source=TERMINAL.platform, limit=1, visible_to=self.visible_to)
+        left = [row for row in await self.db.inbox.left_behind(ACCOUNT) if row["session_id"]]
+        if left and not (rows and rows[0]["last_active"] >= left[0]["received_at"]):
+            return left[0]["session_id"]
         return rows[0]["id"] if rows else None
 
-    async def open(self, session_id: str) -> int:
-        """Go into a session and end what a dead terminal left in it; returns how many turns were taken up."""
-        self.session_id = session_id
-        taken = 0
-        for turn in await self.db.turns.orphaned_in(session_id):
-            taken += await self._workshop.desk.recover(turn["id"])
-        for row in await self.db.inbox.adopt(session_id, self._workshop.holder):
-            await self._work(row, None)
-            taken += 1
-        return taken
+    async def open(self, session_id: str) -> Left:
+        """Go into a session and take up what a dead terminal left in it."""
+        self._ids = [session_id]
+        await self.conversation()
+        rows = await self.db.inbox.adopt(session_id, self._workshop.holder)
+        said = tuple(Said(row["id"], session_id, str(row["payload"].get("text", ""))) for row in rows)
+        return Left(said, await self._mend())
 
-    def leave(self) -> None:
-        """The next question begins a new session."""
-        self.session_id = None
+    async def conversation(self) -> list[str]:
+        """The ids of the conversation one is in, root first; compression may have moved it on since the last look."""
+        if self._ids:
+            self._ids = await self.db.conversation_of(self._ids[-1]) or self._ids
+        return self._ids
+
+    async def end(self) -> None:
+        """Mark the session as ended by who leaves, unless somebody still works in it or other places lead to it."""
+        session_id = self.session_id
+        if session_id is None or await self.running() is not None or await self.db.routes.of_session(session_id):
+            return
+        await self.db.end_session(session_id, "user_exit")
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    @property
+    def commands(self) -> list[Command]:
+        """The slash commands, in the order of the help."""
+        return list(self._workshop.commands.commands)
+
+    def parse(self, text: str) -> Call | None:
+        """The slash command in `text`, known or not, if it is one."""
+        return self._workshop.commands.parse(text)
 
     async def command(self, call: Call) -> Reply:
         """Work a slash command; /new and the like move this terminal to the session they name."""
         reply = await self._workshop.desk.local_command(TERMINAL, OWNER, self.session_id, call)
         if reply.session_id is not None:
-            self.session_id = reply.session_id
+            self._ids = [reply.session_id]
         return reply
 
-    def begin(self) -> str:
-        """The session that the next question goes to, made up now if there is none yet."""
-        self.session_id = self.session_id or new_session_id("terminal", time.time())
-        return self.session_id
+    # --- messages ----------------------------------------------------------------------------------------------------
 
-    async def ask(self, text: str, waiting: Callable[[], None] | None = None) -> Answer:
-        """Say something and get the answer. `waiting` is called once when another process holds the conversation.
+    async def say(self, text: str, client_id: str | None = None) -> Said:
+        """Accept a message for this session, a new one if there is none yet. It is worked in the background.
 
-        Cancelling it leaves the turn to whoever opens the session next; use `stop` to end it for good.
+        client_id names this saying for ever: said again with the same one, it is the same message.
         """
-        session_id = self.begin()
-        client_id = uuid4().hex
+        session_id = self.session_id or new_session_id("terminal", time.time())
+        name = client_id or uuid4().hex
         accepted = await self.db.inbox.accept(
             NewInbox(
                 place=place_ref(TERMINAL),
-                dedupe_key=f"m:{client_id}",
+                dedupe_key=f"m:{name}",
                 kind="message",
-                lane=f"session:{session_id}",
+                lane=f"session:{self._ids[0] if self._ids else session_id}",
                 received_at=time.time(),
-                payload={"text": text, "message_id": client_id},
+                payload={"text": text, "message_id": name},
                 sender={"user_id": None, "name": "", "realm": "", "is_bot": False},
                 session_id=session_id,
                 person_id=OWNER,
                 holder=self._workshop.holder,
             )
         )
-        row = await self.db.inbox.get(accepted.inbox_id)
-        if row is None:
-            return Answer(())
-        return await self._work(row, waiting)
+        self._ids = self._ids or [session_id]
+        return Said(accepted.inbox_id, session_id, text)
 
-    async def _work(self, row: InboxRow, waiting: Callable[[], None] | None) -> Answer:
-        bell = Bell(self.db)
-        while not await self._workshop.desk.handle(row):
-            if waiting is not None:
+    async def state(self, said: Said) -> str:
+        """`new` until its turn begins, `taken` while it runs, then `done`, or `set_aside` if it cannot be worked."""
+        row = await self.db.inbox.get(said.inbox_id)
+        return row["state"] if row is not None else "done"
+
+    def waits(self, said: Said) -> bool:
+        """Whether a message has to wait because another process works the conversation."""
+        return said.inbox_id in self._waiting
+
+    async def answer(self, said: Said, waiting: Callable[[], None]) -> Answer:
+        """Wait for the end of a message's turn. `waiting` is called once if another process holds the conversation.
+
+        Raises the store's error when the message cannot be worked now; it stays in the inbox.
+        """
+        told = False
+        while await self.state(said) in UNSETTLED:
+            if self.trouble is not None:
+                raise self.trouble
+            if self.waits(said) and not told:
+                told = True
                 waiting()
-                waiting = None
-            await bell.wait(WAIT_SECONDS)
-        session_id = row["session_id"] or ""
-        question = await self.db.turns.message_of(row["id"])
-        if question is None:
-            return Answer(())
-        tip = question["session_id"] or session_id
-        return Answer(tuple(await self.db.get_messages_after(tip, question["id"], limit=200)))
+            await self._bell.wait(WAIT_SECONDS)
+        row = await self.db.inbox.get(said.inbox_id)
+        problem = row["error"] if row is not None and row["state"] == "set_aside" else None
+        return Answer(tuple(await self._said_after(said)), problem)
 
-    def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have `wake` called whenever the text of the running answer changed; read it with `live_text`."""
-        return self._workshop.live.subscribe(self.session_id or "", wake)
+    async def _said_after(self, said: Said) -> list[MessageRow]:
+        """Everything that the turn of a message stored after it."""
+        question = await self.db.turns.message_of(said.inbox_id)
+        messages: list[MessageRow] = []
+        last, more = question["id"] if question is not None else 0, question is not None
+        while question is not None and more:
+            rows = await self.db.get_messages_after(question["session_id"], last, limit=_PAGE)
+            messages += [row for row in rows if row["turn_id"] == question["turn_id"]]
+            last, more = rows[-1]["id"] if rows else 0, len(rows) == _PAGE
+        return messages
 
-    def live_text(self) -> str:
+    # --- the running turn --------------------------------------------------------------------------------------------
+
+    async def running(self) -> TurnRow | None:
+        """The running turn of this conversation, in whatever process."""
+        ids = await self.conversation()
+        return await self.db.turns.running_in(ids[0]) if ids else None
+
+    def stop(self) -> bool:
+        """End the turn of this conversation that runs here, for good; False when none runs here."""
+        return bool(self._ids) and self._workshop.runner.stop(self._ids[0])
+
+    @contextmanager
+    def watch(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Have `wake` called whenever the text of the growing answer changed; for the session one is in now."""
+        with self._workshop.live.subscribe(self.session_id or "", wake):
+            yield
+
+    def growing(self) -> str:
         """The unfinished answer as it stands now, '' when there is none."""
         live = self._workshop.live.text(self.session_id or "")
         return live.text if live is not None else ""
 
-    async def stop(self) -> bool:
-        """End the running turn of this session for good; False when none runs."""
-        if self.session_id is None:
-            return False
-        session = await self.db.get_session(self.session_id)
-        root = (session["root_id"] or session["id"]) if session is not None else self.session_id
-        return self._workshop.runner.stop(root) or await self.db.control.request_stop(root, OWNER)
+    # --- in the background -------------------------------------------------------------------------------------------
+
+    async def handle(self, row: InboxRow) -> bool:
+        """Work one row, for the lanes; tells who waits for it what stands in the way."""
+        try:
+            worked = await self._workshop.desk.handle(row)
+        except StoreError as error:
+            self._tell(error)
+            raise
+        self.trouble = None
+        if worked:
+            self._waiting.discard(row["id"])
+        elif row["id"] not in self._waiting:
+            self._waiting.add(row["id"])
+            self._bell.ring()
+        return worked
+
+    async def set_aside(self, row: InboxRow, reason: str) -> None:
+        """Put a row that cannot be worked aside, for the lanes."""
+        await self._workshop.desk.set_aside(row, reason)
+
+    async def tend(self) -> None:
+        """Look again and again for turns that were cut off in this conversation, until cancelled."""
+        while True:
+            await anyio.sleep(TEND_SECONDS)
+            try:
+                await self._workshop.desk.settle()
+                await self._mend()
+            except StoreError as error:
+                self._tell(error)
+
+    async def work(self) -> None:
+        """Work the messages of this terminal until cancelled."""
+        await Lanes(self.db, lambda: [ACCOUNT], self._workshop.holder, self).run()
+
+    async def _mend(self) -> int:
+        """Begin to run again what was cut off in this conversation; returns how many turns that are."""
+        orphans = await self.db.turns.orphaned_in(self.session_id) if self.session_id else []
+        for turn in orphans:
+            self._tasks.start_soon(self._recover, turn["id"])
+        return len(orphans)
+
+    async def _recover(self, turn_id: str) -> None:
+        try:
+            await self._workshop.desk.recover(turn_id)
+        except StoreError as error:
+            self._tell(error)
+
+    def _tell(self, trouble: StoreError) -> None:
+        self.trouble = trouble
+        self._bell.ring()
 
 
 @asynccontextmanager
 async def open_terminal(home: Home, settings: Settings) -> AsyncIterator[Terminal]:
-    """A terminal on a home: store open, process registered and beating until the context ends."""
+    """A terminal on a home: store open, process registered and beating, messages worked, until the context ends."""
     async with SessionDB(home.state_db) as db, Heart(db, "terminal") as heart:
         workshop = await Workshop.prepare(settings, db, heart.token)
         visible_to = await owner_sees(db)
         async with anyio.create_task_group() as tasks:
+            terminal = Terminal(workshop, visible_to, tasks)
             tasks.start_soon(heart.beat)
             tasks.start_soon(heart.obey, workshop.runner)
+            tasks.start_soon(terminal.work)
+            tasks.start_soon(terminal.tend)
             try:
-                yield Terminal(workshop, visible_to)
+                yield terminal
             finally:
                 tasks.cancel_scope.cancel()

@@ -1,22 +1,27 @@
-"""`threadline gateway run|status|stop`."""
+"""`threadline gateway run|status|stop`.
+
+Contract: `status` tells what the store says of the gateways of this home and what each one's health endpoint answers;
+exit code 1 when none runs. `stop` asks the gateways of this machine and waits until they have ended; one that runs
+elsewhere (another machine, another container) is told and left alone.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
 
-from gateway.cli.running import async_run, fail, settings_of_home
+from gateway.bell import Bell
+from gateway.cli.output import write, write_json
+from gateway.cli.running import async_run, fail, our_home, settings_of_home
 from gateway.phrases import age
 from gateway.platforms import served_accounts
 from session_store import SessionDB
+from session_store.processes import identity_of
 
 if TYPE_CHECKING:
     from config import Home, Settings
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 STOP_SECONDS = 12.0
+LOOK_SECONDS = 0.5
 
 app = typer.Typer(help="Run the gateway, see how it is, stop it.", no_args_is_help=True)
 
@@ -40,7 +46,7 @@ def run() -> None:
 
     def announce(address: str) -> None:
         for line in _welcome(home, settings, address):
-            print(line, flush=True)  # noqa: T201 - for the person who started it
+            typer.echo(line)
 
     async_run(Daemon(home, settings).run(announce))
 
@@ -70,18 +76,17 @@ def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
 @app.command()
 def status(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show the running gateways of this home, their accounts, and what waits to be worked or sent."""
-    home, _ = settings_of_home()
-    report = async_run(_status(home))
+    report = async_run(_status(our_home()))
     if as_json:
-        print(json.dumps(report, ensure_ascii=False, indent=2))  # noqa: T201 - the result
+        write_json(report)
     else:
-        print("\n".join(_status_lines(report)))  # noqa: T201 - the result
+        write("\n".join(_status_lines(report)))
     if not report["gateways"]:
         raise typer.Exit(1)
 
 
 async def _gateways(db: SessionDB) -> list[ProcessRow]:
-    return [row for row in await db.processes.list() if row["role"] == "gateway" and row["alive"] is not False]
+    return [row for row in await db.processes.list() if row["role"] == "gateway" and row["alive"]]
 
 
 async def _status(home: Home) -> dict[str, Any]:
@@ -126,7 +131,7 @@ def _status_lines(report: dict[str, Any]) -> list[str]:
     if not lines:
         lines.append("No gateway is running for this home. Start one with `threadline gateway run`.")
     for name, counts in (("inbox", report["inbox"]), ("outbox", report["outbox"])):
-        shown = ", ".join(f"{state} {count}" for state, count in sorted(counts.items())) or "empty"
+        shown = ", ".join(f"{state} {count}" for state, count in sorted(counts.items()) if count) or "empty"
         lines.append(f"{name}: {shown}")
     return lines
 
@@ -134,25 +139,41 @@ def _status_lines(report: dict[str, Any]) -> list[str]:
 @app.command()
 def stop() -> None:
     """Ask the gateways of this home to stop and wait until they have (12 s at most)."""
-    home, _ = settings_of_home()
-    pids = async_run(_stop(home))
-    if not pids:
-        raise fail("No gateway is running for this home.")
-    print(f"Stopped: process {', '.join(map(str, pids))}.")  # noqa: T201 - the result
+    async_run(_stop(our_home()))
 
 
-async def _stop(home: Home) -> list[int]:
+async def _stop(home: Home) -> None:
     async with SessionDB(home.state_db) as db:
-        here = os.uname().nodename
-        rows = [row for row in await _gateways(db) if row["host"] == here]
-        for row in rows:
-            with contextlib.suppress(ProcessLookupError):
+        running = await _gateways(db)
+        if not running:
+            raise fail("No gateway is running for this home.")
+        here = [row for row in running if _is_here(row)]
+        for row in here:
+            try:
                 os.kill(row["pid"], signal.SIGTERM)
-        tokens = {row["token"] for row in rows}
-        with anyio.move_on_after(STOP_SECONDS) as limit:
-            while tokens & {row["token"] for row in await _gateways(db)}:
-                await anyio.sleep(0.1)
-        if limit.cancelled_caught:
-            print("It is still busy ending its work.", file=sys.stderr)  # noqa: T201 - for the person
-            raise typer.Exit(1)
-        return [row["pid"] for row in rows]
+            except ProcessLookupError:
+                continue  # it ended by itself meanwhile
+            except PermissionError as error:
+                raise fail(f"Process {row['pid']} belongs to another user, who must stop it.") from error
+        await _until_gone(db, {row["token"] for row in here})
+    if here:
+        write(f"Stopped: process {', '.join(str(row['pid']) for row in here)}.")
+    elsewhere = [row for row in running if not _is_here(row)]
+    if elsewhere:
+        places = ", ".join(f"{row['host']} (process {row['pid']})" for row in elsewhere)
+        raise fail(f"A gateway of this home runs on another machine or in another container; stop it there: {places}.")
+
+
+def _is_here(row: ProcessRow) -> bool:
+    """Whether the process id means the same process for us."""
+    me = identity_of(os.getpid())
+    return (row["host"], row["pid_ns"], row["boot_id"]) == (me.host, me.pid_ns, me.boot_id)
+
+
+async def _until_gone(db: SessionDB, tokens: set[str]) -> None:
+    bell = Bell(db)
+    with anyio.move_on_after(STOP_SECONDS) as limit:
+        while tokens & {row["token"] for row in await _gateways(db)}:
+            await bell.wait(LOOK_SECONDS)
+    if limit.cancelled_caught:
+        raise fail("It is still busy ending its work. Look again with `threadline gateway status`.")

@@ -1,60 +1,93 @@
 """The `threadline` command: a chat when called alone, and the sub-commands.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage.
+Contract: a sub-command's module is imported when it is called (or listed by --help), so that a question in a script
+does not wait for the web server or a chat screen. What is wrong is one sentence on stderr.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+import sys
+from collections import UserDict
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from gateway.cli.chat import chat_in_terminal, one_shot
-from gateway.cli.config_commands import app as config_app
-from gateway.cli.gateway_commands import app as gateway_app
-from gateway.cli.pair import pair
-from gateway.cli.running import async_run, settings_of_home
-from gateway.cli.sessions_commands import app as sessions_app
+from gateway.cli.running import Continue, finish_output, prepare_output
 
 __all__ = ["app", "run"]
 
+#: Where each sub-command is, in the order of the help: module and the name of its typer app.
+_COMMANDS = {
+    "chat": "gateway.cli.chat:app",
+    "sessions": "gateway.cli.sessions:app",
+    "gateway": "gateway.cli.gateway_commands:app",
+    "pair": "gateway.cli.pair:app",
+    "config": "gateway.cli.config_commands:app",
+}
+
+
+class _Commands(UserDict[str, Any]):
+    """Sub-commands by name, each imported when it is first looked at."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = self.data[name]
+        if isinstance(found, str):
+            module, _, attribute = found.partition(":")
+            found = typer.main.get_command(getattr(importlib.import_module(module), attribute))
+            found.name = name
+            self.data[name] = found
+        return found
+
+
+class _Threadline(TyperGroup):
+    """The group of all sub-commands."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Commands(_COMMANDS)
+
+
 app = typer.Typer(
-    help="One line of work, unbroken across terminal, web and chat platforms.",
+    cls=_Threadline,
     no_args_is_help=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(gateway_app, name="gateway")
-app.add_typer(sessions_app, name="sessions")
-app.add_typer(config_app, name="config")
-app.command()(pair)
 
-Continue = Annotated[bool, typer.Option("--continue", "-c", help="Take up the session last used in a terminal.")]
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - only this option needs it
+
+        typer.echo(f"threadline {version('threadline')}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
+]
 
 
 @app.callback(invoke_without_command=True)
-def main(context: typer.Context, *, resume: Continue = False) -> None:
-    """Without a sub-command: chat in the terminal. Input from a pipe is one message; its answer goes to stdout."""
+def main(context: typer.Context, *, resume: Continue = False, version: Version = False) -> None:  # noqa: ARG001 - the callback acts on it
+    """One line of work, unbroken across terminal, web and chat platforms.
+
+    Without a command: chat in the terminal. Input from a pipe or a file is one message; its answer goes to stdout.
+    """
     if context.invoked_subcommand is None:
-        home, settings = settings_of_home()
-        async_run(chat_in_terminal(home, settings, resume=resume))
+        from gateway.cli.chat import chat  # noqa: PLC0415 - see the module
 
-
-@app.command()
-def chat(
-    *,
-    query: Annotated[str | None, typer.Option("--query", "-q", help="Say this, print the answer, end.")] = None,
-    resume: Continue = False,
-) -> None:
-    """Chat in the terminal, or ask once with -q. With -q and a pipe, what the pipe brings is added to the question."""
-    home, settings = settings_of_home()
-    if query is None:
-        async_run(chat_in_terminal(home, settings, resume=resume))
-    else:
-        async_run(one_shot(home, settings, query, resume=resume))
+        chat(resume=resume)
 
 
 def run() -> None:
     """Entry point of the console script."""
-    app()
+    prepare_output()
+    try:
+        app(prog_name="threadline")
+    except SystemExit as end:
+        sys.exit(finish_output(end.code))

@@ -2,6 +2,7 @@
 
 Contract: what a person sees of an error is a sentence on stderr, never a traceback. Exit codes: 0 done, 1 failed,
 2 wrong usage, 130 interrupted. An error that nobody foresaw shows its traceback only in Python's development mode.
+A reader of our output that went away (`| head`) ends the command without a word.
 """
 
 from __future__ import annotations
@@ -11,20 +12,25 @@ import os
 import sys
 import traceback
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from io import TextIOWrapper
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from config import ConfigError, Home, Settings, load_settings
 from gateway.errors import GatewayError
-from session_store import StoreError
+from session_store import InvalidArgument, QueryError, StoreError
 
-__all__ = ["async_run", "fail", "settings_of_home"]
+__all__ = ["Continue", "async_run", "fail", "finish_output", "our_home", "prepare_output", "settings_of_home"]
 
 T = TypeVar("T")
 
 EXIT_FAILED = 1
+EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+
+#: The option that the chat has under each of its names.
+Continue = Annotated[bool, typer.Option("--continue", "-c", help="Take up the session last used in a terminal.")]
 
 
 def fail(sentence: str, code: int = EXIT_FAILED) -> typer.Exit:
@@ -50,14 +56,12 @@ def _cause(error: BaseException) -> BaseException:
 
 def _ending(error: BaseException) -> BaseException:
     """How a command ends after `error`."""
-    if isinstance(error, (typer.Exit, SystemExit, GeneratorExit)):
+    if isinstance(error, (typer.Exit, SystemExit, GeneratorExit, BrokenPipeError)):
         return error
     if isinstance(error, KeyboardInterrupt):
         return typer.Exit(EXIT_INTERRUPTED)
-    if isinstance(error, BrokenPipeError):
-        # The reader of our output went away (`| head`): nothing to say, and nothing more may be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return typer.Exit(EXIT_FAILED)
+    if isinstance(error, (QueryError, InvalidArgument)):
+        return fail(str(error), EXIT_USAGE)
     if isinstance(error, (StoreError, GatewayError, ConfigError)):
         return fail(str(error))
     if sys.flags.dev_mode:
@@ -65,10 +69,40 @@ def _ending(error: BaseException) -> BaseException:
     return fail(f"Something unforeseen went wrong ({type(error).__name__}: {error}). `python -X dev` shows where.")
 
 
-def settings_of_home() -> tuple[Home, Settings]:
-    """The home of this process and its settings; a wrong one is reported and ends the command."""
-    home = Home()
+def our_home() -> Home:
+    """The home of this process, made if it is not there; one that cannot be is reported and ends the command."""
     try:
-        return home.ensure(), load_settings(home)
+        return Home().ensure()
     except ConfigError as error:
         raise fail(str(error)) from error
+
+
+def settings_of_home() -> tuple[Home, Settings]:
+    """The home of this process and its settings; a wrong one is reported and ends the command."""
+    home = our_home()
+    try:
+        return home, load_settings(home)
+    except ConfigError as error:
+        raise fail(str(error)) from error
+
+
+def prepare_output() -> None:
+    """Make the standard streams usable whatever they are: closed ones swallow, odd encodings replace, never raise."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def finish_output(code: int | str | None) -> int | str | None:
+    """Write out what is buffered before the interpreter ends; returns the exit code, 1 if that was not possible."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # The interpreter would flush again at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"The output could not be written: {error.strerror}.", file=sys.stderr)  # noqa: T201 - for the person
+        return code or EXIT_FAILED
+    return code

@@ -1,71 +1,119 @@
-"""What the terminal shows: answers rendered from Markdown, tool calls folded, live text while an answer is made.
+"""What the terminal shows: answers rendered from Markdown, what was said, words of the program itself.
 
-Contract: nothing that came from a message can move the cursor or change the terminal: control characters are removed
-before anything is printed. Without a terminal (a pipe) plain text is printed, one answer after another.
+Contract: nothing that came from a message can move the cursor or change the terminal: characters that act are removed
+before rendering and once more from what was rendered (Markdown can spell them). Raw HTML is text, a line break stays
+one, and where a link leads is written out. Colours only where they are wanted (`NO_COLOR`, dumb terminals, pipes).
+Limits: above `MAX_MARKDOWN` characters a text is shown as it was written (parsing is not linear in the worst case); of
+what a person said at most `MOST_QUOTED` lines and `MOST_CHARACTERS` characters are shown.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-from rich.live import Live
+from markdown_it import MarkdownIt
+from rich.console import Console, Group
 from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
+from gateway.phrases import harmless
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator
 
-    from gateway.terminal import Answer
+    from markdown_it.token import Token
+    from rich.console import ConsoleOptions, RenderableType
 
-__all__ = ["Screen", "folded", "harmless"]
+__all__ = ["MAX_MARKDOWN", "Screen"]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-LIVE_LINES = 12
+MAX_MARKDOWN: Final = 60_000
+MOST_QUOTED: Final = 30
+MOST_CHARACTERS: Final = 3_000
 
-
-def harmless(text: str) -> str:
-    """`text` without control and direction characters; newlines and tabs stay."""
-    return _CONTROL.sub("", text.replace("\r\n", "\n"))
-
-
-def folded(tools: Sequence[str]) -> str:
-    """Tool calls as one line: `3 tool calls: session_search x2, other`."""
-    names = Counter(tools)
-    listed = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in names.items())
-    return f"{len(tools)} tool call{'s' if len(tools) != 1 else ''}: {listed}"
+_PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
 class Screen:
-    """One terminal screen."""
+    """One terminal screen; prints below what is there."""
 
     def __init__(self) -> None:
-        self.console = Console(highlight=False)
+        self._console = Console(highlight=False, markup=False, emoji=False)
+
+    @property
+    def width(self) -> int:
+        """Columns, as they are now."""
+        return self._console.width
 
     def say(self, text: str, style: str = "dim") -> None:
         """A line of the program itself."""
-        self.console.print(Text(harmless(text), style=style))
+        self.show(Text(harmless(text), style=style))
 
     def markdown(self, text: str) -> None:
         """A rendered text."""
-        self.console.print(Markdown(harmless(text), code_theme="ansi_dark"))
+        self.show(rendered(text))
 
-    def answer(self, answer: Answer) -> None:
-        """An answer: its tool calls folded, then its text."""
-        if answer.tools:
-            self.say(f"  {folded(answer.tools)}")
-        if answer.text:
-            self.markdown(answer.text)
-        if answer.stopped:
-            self.say("Stopped. What you said is kept.")
-        self.console.print()
+    def quoted(self, text: str, whence: str = "") -> None:
+        """What a person said; `whence` names another entrance."""
+        line = Table.grid(padding=(0, 1, 0, 0))
+        line.add_column(no_wrap=True)
+        line.add_column(overflow="fold")
+        said = Text(_beginning(harmless(text).strip("\n")), style="bold")
+        line.add_row(Text(">", style="bold"), said)
+        self.show(line, *([Text(f"  ({whence})", style="dim")] if whence else []))
 
-    def live(self) -> Live:
-        """A region for text that is still growing; it vanishes when it ends."""
-        return Live(console=self.console, transient=True, auto_refresh=False, vertical_overflow="crop")
+    def gap(self) -> None:
+        """An empty line."""
+        self._console.print()
 
-    def growing(self, text: str) -> Text:
-        """The last lines of a growing answer."""
-        return Text("\n".join(harmless(text).splitlines()[-LIVE_LINES:]) or "…", style="dim")
+    def show(self, *parts: RenderableType) -> None:
+        """Anything made by `rendered` or by rich."""
+        self._console.print(_Safe(Group(*parts)), soft_wrap=False)
+
+
+def _beginning(text: str) -> str:
+    """A long text cut to what one needs to know it again."""
+    lines = text.split("\n")
+    if len(lines) <= MOST_QUOTED:
+        return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}… ({len(text):,} characters)"
+    return "\n".join([_beginning("\n".join(lines[: MOST_QUOTED - 1])), f"… ({len(lines):,} lines)"])
+
+
+def rendered(text: str, indent: int = 0) -> RenderableType:
+    """A Markdown text, ready to be shown."""
+    clean = harmless(text)
+    body: RenderableType = _Rendered(clean) if len(clean) <= MAX_MARKDOWN else Text(clean)
+    return Padding(body, (0, 0, 0, indent)) if indent else body
+
+
+class _Rendered(Markdown):
+    """Markdown by our rules; see the module."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+        self.markup = text
+        self.parsed = list(_keep_breaks(_PARSER.parse(text)))
+
+
+def _keep_breaks(tokens: Iterable[Token]) -> Iterator[Token]:
+    """A line end inside a paragraph stays a line end."""
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "softbreak":
+                child.type = "hardbreak"
+        yield token
+
+
+class _Safe:
+    """Renders what it holds without any character that acts."""
+
+    def __init__(self, inner: RenderableType) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._inner, options):
+            if segment.control:
+                continue
+            yield Segment(harmless(segment.text), segment.style)

@@ -1,0 +1,12 @@
+"""`threadline sessions`: list, read, search, name, export and clear what was said.
+
+The terminal is the owner's: everything here sees the owner's own sessions and those of rooms they have spoken in.
+Every id may be a unique beginning of it. Nothing here needs the settings or a gateway.
+"""
+
+from __future__ import annotations
+
+from gateway.cli.sessions import changing, exporting, finding, listing
+from gateway.cli.sessions.common import app
+
+__all__ = ["app", "changing", "exporting", "finding", "listing"]

@@ -1,0 +1,48 @@
+"""What the commands on sessions share: the app, the store, finding the session that an id means."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import typer
+
+from gateway.cli.running import fail, our_home
+from gateway.owner import owner_sees
+from session_store import SessionDB, Visibility
+
+__all__ = ["AsJson", "SessionId", "Source", "Yes", "app", "one_session", "open_store"]
+
+app = typer.Typer(help="List, read, search, name, export and clear sessions.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Source = Annotated[
+    str | None, typer.Option(metavar="ENTRANCE", help="Only sessions born there: cli, web, telegram, discord, slack.")
+]
+SessionId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the session, a unique beginning of it, or a title.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@asynccontextmanager
+async def open_store() -> AsyncIterator[tuple[SessionDB, Visibility]]:
+    """The store of the home, and what the owner may see of it."""
+    async with SessionDB(our_home().state_db) as db:
+        yield db, await owner_sees(db)
+
+
+async def one_session(db: SessionDB, visible_to: Visibility, ref: str) -> str:
+    """The one session that `ref` means; ends the command with the candidates otherwise."""
+    found = await db.resolve_session(ref, visible_to=visible_to)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise fail(f"There is no session “{ref}”. `threadline sessions list` shows them.")
+    lines = []
+    for session_id in found:
+        session = await db.get_session(session_id)
+        title = session["title"] if session is not None else None
+        lines.append(f"  {session_id}" + (f"  {title}" if title else ""))
+    raise fail(f"“{ref}” is the beginning of several sessions; give more of the id:\n" + "\n".join(lines))

@@ -1,0 +1,68 @@
+"""`threadline sessions search`: strict syntax, newest first."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli.output import on_a_terminal, write, write_json
+from gateway.cli.running import async_run
+from gateway.cli.sessions.common import AsJson, Source, app, open_store
+from gateway.phrases import age, harmless, one_line
+
+if TYPE_CHECKING:
+    from session_store import SearchHit
+
+__all__ = ["search"]
+
+#: Without --role, results of tools are left out: they repeat what was said elsewhere.
+_SAID = ["user", "assistant"]
+_MATCH = re.compile(">>>(?!>)(.*?)<<<", re.DOTALL)
+_BOLD = "\x1b[1m\\1\x1b[0m"
+
+
+@app.command()
+def search(
+    query: Annotated[
+        list[str],
+        typer.Argument(metavar="WORDS...", help='What to look for; AND, OR, NOT, "a phrase" and prefix* work.'),
+    ],
+    *,
+    source: Source = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="Only what these said: user, assistant, tool. May be repeated."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, metavar="NUMBER", help="At most so many.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Search everything that was said, newest first. Every word must be there unless OR or NOT say otherwise."""
+
+    async def work() -> list[SearchHit]:
+        async with open_store() as (db, visible_to):
+            sources = [source] if source is not None else None
+            return await db.search_messages(
+                " ".join(query), sources, role_filter=role or _SAID, limit=limit, visible_to=visible_to
+            )
+
+    hits = async_run(work())
+    if as_json:
+        write_json(hits)
+    elif hits:
+        _print(hits)
+    else:
+        write("Nothing found.")
+
+
+def _print(hits: list[SearchHit]) -> None:
+    now = time.time()
+    if hits[0]["approximate"]:
+        write("No whole word matches; found inside words of recent messages:")
+    for hit in hits:
+        title = one_line(hit["title"], 50) if hit["title"] else "(no title)"
+        write(f"{title}  ({hit['source']}, {hit['role']}, {age(hit['timestamp'], now)}, {hit['session_id']})")
+        snippet = harmless(one_line(hit["snippet"], 300))
+        typer.echo("  " + (_MATCH.sub(_BOLD, snippet) if on_a_terminal() else snippet))

@@ -1,0 +1,145 @@
+"""`threadline sessions list|show|stats`: reading what there is.
+
+Lists are newest activity first, filtered before limited. `show` reads page by page, whatever the length.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gateway.cli.output import on_a_terminal, write, write_json
+from gateway.cli.running import async_run, fail
+from gateway.cli.sessions.common import AsJson, SessionId, Source, app, one_session, open_store
+from gateway.cli.transcript import text_of, tool_names
+from gateway.phrases import age, clock, folded, harmless, one_line, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from session_store import MessageRow, SessionDB, SessionListRow
+
+__all__ = ["list_sessions", "print_table", "show", "stats"]
+
+_PAGE = 200
+_NARROW = 90
+
+
+@app.command("list")
+def list_sessions(
+    *,
+    source: Source = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="At most so many.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List sessions, newest activity first."""
+
+    async def work() -> list[SessionListRow]:
+        async with open_store() as (db, visible_to):
+            return await db.list_sessions(source=source, limit=limit, visible_to=visible_to)
+
+    rows = async_run(work())
+    if as_json:
+        write_json(rows)
+    elif rows:
+        print_table(rows)
+    else:
+        write("No sessions.")
+
+
+def print_table(rows: Sequence[SessionListRow]) -> None:
+    """Sessions as a table: title, preview, last activity in words, id. On a narrow screen, two lines for each."""
+    from rich.console import Console  # noqa: PLC0415 - only tables need it
+    from rich.table import Table  # noqa: PLC0415 - the same
+    from rich.text import Text  # noqa: PLC0415 - the same
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not on_a_terminal():
+        console.width = 200
+    now = time.time()
+    if console.width < _NARROW:
+        for row in rows:
+            name = row["title"] or row["preview"] or "(empty)"
+            console.print(Text(one_line(harmless(name), console.width // 2 * 2)), no_wrap=True, overflow="ellipsis")
+            console.print(Text(f"  {age(row['last_active'], now)}  {row['id']}", style="dim"), soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("Title", max_width=30, no_wrap=True, overflow="ellipsis")
+    table.add_column("Preview", no_wrap=True, overflow="ellipsis")
+    table.add_column("Last active", no_wrap=True)
+    table.add_column("Id", no_wrap=True, min_width=max(len(row["id"]) for row in rows))
+    for row in rows:
+        cells = (row["title"] or "", row["preview"], age(row["last_active"], now), row["id"])
+        table.add_row(*(Text(one_line(harmless(cell), 100)) for cell in cells))
+    console.print(table)
+
+
+@app.command()
+def show(session: SessionId, *, as_json: AsJson = False) -> None:
+    """Show a session with its messages; with --json as the export object."""
+    async_run(_show_json(session) if as_json else _show(session))
+
+
+async def _show_json(ref: str) -> None:
+    async with open_store() as (db, visible_to):
+        exported = await db.export_session(await one_session(db, visible_to, ref))
+    if exported is None:
+        raise fail(f"There is no session “{ref}” any more.")
+    write_json(exported)
+
+
+async def _show(ref: str) -> None:
+    async with open_store() as (db, visible_to):
+        session_id = await one_session(db, visible_to, ref)
+        session = await db.get_session(session_id)
+        if session is None:
+            raise fail(f"There is no session “{ref}” any more.")
+        facts = [
+            session["id"],
+            session["source"],
+            f"begun {clock(session['started_at'])}",
+            f"ended {clock(session['ended_at'])} ({session['end_reason']})" if session["ended_at"] else "open",
+        ]
+        write(f"{session['title'] or '(no title)'}\n{', '.join(facts)}")
+        for segment in await db.conversation_of(session_id):
+            await _show_messages(db, segment)
+
+
+async def _show_messages(db: SessionDB, session_id: str) -> None:
+    last, more = 0, True
+    while more:
+        rows = await db.get_messages_after(session_id, last, limit=_PAGE)
+        for row in rows:
+            if not row["rewound"]:
+                write(_shown(row))
+        last, more = rows[-1]["id"] if rows else last, len(rows) == _PAGE
+
+
+def _shown(row: MessageRow) -> str:
+    when = clock(row["timestamp"])
+    if row["role"] == "tool":
+        return f"{when}  result of {row['tool_name'] or 'a tool'}: {one_line(text_of(row), 100)}"
+    called = f"\n[{folded(tool_names(row))}]" if row["tool_calls"] else ""
+    text = f"\n{text_of(row)}" if text_of(row) else ""
+    return f"\n{when}  {row['role']}:{called}{text}"
+
+
+@app.command()
+def stats(*, as_json: AsJson = False) -> None:
+    """Show totals, sessions by entrance, and the size of the store."""
+
+    async def work() -> dict[str, Any]:
+        async with open_store() as (db, _):
+            return dict(await db.stats())
+
+    data = async_run(work())
+    if as_json:
+        write_json(data)
+        return
+    write(f"Total sessions: {data['sessions']}")
+    write(f"Total messages: {data['messages']}")
+    for source, count in sorted(data["by_source"].items()):
+        write(f"  {source}: {plural(count, 'session')}")
+    write(f"Database size: {data['size_bytes'] / 1_000_000:.1f} MB")
