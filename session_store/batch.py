@@ -36,7 +36,7 @@ from session_store.errors import (
 )
 from session_store.files import StoreFiles
 from session_store.processes import boot_clock
-from session_store.schema import SCHEMA_NUMBER, pragma
+from session_store.schema import SCHEMA_NUMBER, declared, pragma
 from session_store.ticket import Ticket
 from session_store.tx import Tx
 
@@ -62,8 +62,6 @@ CHECKPOINT_OPERATIONS: Final = 500
 #: A checkpoint that leaves more pages than this was held up by a reader; so many in a row are reported.
 STARVED_PAGES: Final = 4000
 STARVED_CHECKPOINTS: Final = 3
-#: Tables that must be whole for writing to go on when something is found damaged.
-VITAL_TABLES: Final = ("sessions", "messages", "inbox", "outbox", "state_meta")
 
 #: Errors that concern the file or the disk, not the operation that met them.
 _OF_THE_BATCH: Final = (StoreBusy, StoreDamaged, StoreForeign, StoreFull, StoreLost, StoreReadOnly, StoreUnreadable)
@@ -84,7 +82,11 @@ Deliver: TypeAlias = Callable[[list[Outcome], bool], None]
 
 
 class _IndexTrouble(Exception):
-    """The index refused; the cause says why."""
+    """The index refused."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class Committer:
@@ -138,10 +140,12 @@ class Committer:
             self._part_with_log(raw)
             raise
         except _IndexTrouble as trouble:
-            self._refuse_damaged_tables(raw, trouble)
-            reason = str(trouble.__cause__)
+            reason = trouble.reason
+            damage = self._judge(raw, reason)
+            if isinstance(damage, StoreDamaged):
+                raise damage from reason
             _LOG.warning("The search index refused and is marked broken; messages are stored without it: %s", reason)
-            return self._attempt(raw, operations, reason)
+            return self._attempt(raw, operations, str(reason))
 
     def others_committed(self, raw: sqlite3.Connection) -> bool:
         """Whether another connection has committed something that nobody was told of yet."""
@@ -228,10 +232,10 @@ class Committer:
                 index.mark_broken(tx, broken)
             self._end(raw, feeding=broken is None)
         except driver().module.Error as error:
-            raise self._judge(error) from error
+            _roll_back(raw)
+            raise self._judge(raw, error) from error
         finally:
-            if raw.in_transaction:
-                raw.execute("ROLLBACK")
+            _roll_back(raw)
         # A file that was taken away between the check and the commit has taken the commit with it.
         self._files.verify()
         return outcomes
@@ -290,7 +294,7 @@ class Committer:
             ours = store_error(error)
             if isinstance(ours, _OF_THE_BATCH) and not isinstance(ours, StoreDamaged):
                 raise
-            raise _IndexTrouble from error
+            raise _IndexTrouble(error) from error
 
     def _end(self, raw: sqlite3.Connection, *, feeding: bool) -> None:
         try:
@@ -298,24 +302,27 @@ class Committer:
         except driver().module.Error as error:
             # FTS5 writes what it holds at COMMIT, so this is where its damage may show.
             if feeding and isinstance(store_error(error), (IndexDamaged, StoreDamaged)):
-                raise _IndexTrouble from error
+                raise _IndexTrouble(error) from error
             raise
 
-    def _judge(self, error: Exception) -> Exception:
+    def _judge(self, raw: sqlite3.Connection, error: Exception) -> Exception:
+        """Our error; damage of a table stops the writing, damage elsewhere can only be the index's."""
         ours = store_error(error)
         if isinstance(ours, (StoreDamaged, StoreForeign)):
+            if _tables_are_whole(raw):
+                return IndexDamaged()
             self.stopped = ours = StoreDamaged()
             _LOG.error("The database is damaged, writing has stopped: %s", error)
         return ours
 
-    def _refuse_damaged_tables(self, raw: sqlite3.Connection, trouble: _IndexTrouble) -> None:
-        """Raise `StoreDamaged` if what looked like trouble of the index is damage of a table."""
-        cause = trouble.__cause__
-        if not isinstance(cause, Exception) or not isinstance(store_error(cause), StoreDamaged):
-            return
-        try:
-            whole = all(pragma(raw, f"quick_check('{table}')") == "ok" for table in VITAL_TABLES)
-        except driver().module.Error:
-            whole = False
-        if not whole:
-            raise self._judge(cause) from cause
+
+def _roll_back(raw: sqlite3.Connection) -> None:
+    if raw.in_transaction:  # SQLite may have done it by itself
+        raw.execute("ROLLBACK")
+
+
+def _tables_are_whole(raw: sqlite3.Connection) -> bool:
+    try:
+        return all(pragma(raw, f"quick_check('{table}')") == "ok" for table in declared().columns)
+    except driver().module.Error:
+        return False

@@ -34,6 +34,8 @@ _RETIRED_INDEXES: Final = frozenset({"idx_sessions_title_unique"})
 
 #: Every named object of a database with the statement that made it.
 _OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid LIMIT 2000"
+#: What kind each table is: table, virtual, or shadow (a part of a virtual one).
+_KINDS: Final = "SELECT name, type FROM pragma_table_list WHERE schema = 'main'"
 #: Columns of one table as they stand.
 _COLUMNS: Final = 'SELECT name, type, "notnull" AS required, dflt_value FROM pragma_table_info(?) LIMIT 2000'
 #: Foreign keys of one table: column and what it points at.
@@ -44,7 +46,8 @@ _KEYS: Final = 'SELECT "from" AS name, "table" AS parent, "to" AS target FROM pr
 class Declared:
     """The schema as the .sql files say it.
 
-    objects: name -> kind and statement. columns: table -> column -> its definition for ALTER TABLE.
+    objects: name -> kind and statement. columns: table -> column -> its definition for ALTER TABLE. The tables that a
+    virtual table consists of are left out of both: they are its own business.
     """
 
     statements: tuple[str, ...]
@@ -61,9 +64,14 @@ def declared() -> Declared:
         memory.row_factory = dict_row
         for statement in statements:
             memory.execute(statement)
-        objects = {row["name"]: (row["type"], row["sql"]) for row in memory.execute(_OBJECTS)}
-        tables = [name for name, (kind, sql) in objects.items() if kind == "table" and "VIRTUAL" not in sql[:20]]
-        return Declared(statements, objects, {table: _columns(memory, table) for table in tables})
+        kinds = {row["name"]: row["type"] for row in memory.execute(_KINDS)}
+        objects = {
+            row["name"]: (row["type"], row["sql"])
+            for row in memory.execute(_OBJECTS)
+            if kinds.get(row["name"]) != "shadow"
+        }
+        columns = {name: _columns(memory, name) for name in objects if kinds.get(name) == "table"}
+        return Declared(statements, objects, columns)
     finally:
         memory.close()
 

@@ -14,7 +14,8 @@ import sqlite3
 from typing import Final
 
 from session_store import index
-from session_store.batch import Committer
+from session_store.batch import Apply, Committer
+from session_store.errors import IndexDamaged
 from session_store.files import StoreFiles
 from session_store.tx import Rx, Tx
 
@@ -67,19 +68,30 @@ class Upkeep:
         return False
 
     def _catch_up(self, raw: sqlite3.Connection) -> None:
-        with self._committer.ticket():
-            (outcome,) = self._committer.transact(raw, [index.rebuild_step])
-        if outcome.error is not None:
+        trouble = self._run(raw, index.rebuild_step)
+        if trouble is not None:
             self._failed_rebuilds += 1
-            _LOG.warning("The search index could not be brought up to date: %s", outcome.error)
+            _LOG.warning("The search index could not be brought up to date: %s", trouble)
             if self._failed_rebuilds == REBUILD_ATTEMPTS:
                 _LOG.error("The search index is left as it is until a restart; search scans the messages meanwhile")
 
     def _merge_some(self, raw: sqlite3.Connection) -> bool:
         before = raw.total_changes
+        trouble = self._run(raw, _merge)
+        if isinstance(trouble, IndexDamaged):
+            reason = str(trouble.__cause__)
+            _LOG.warning("The search index is damaged and marked broken: %s", reason)
+            self._run(raw, lambda tx: index.mark_broken(tx, reason))
+        return trouble is None and raw.total_changes - before >= MERGE_CHANGES
+
+    def _run(self, raw: sqlite3.Connection, apply: Apply) -> Exception | None:
+        """Do one thing in a transaction of its own; returns its trouble, damage of the index included."""
         with self._committer.ticket():
-            (outcome,) = self._committer.transact(raw, [_merge])
-        return outcome.error is None and raw.total_changes - before >= MERGE_CHANGES
+            try:
+                (outcome,) = self._committer.transact(raw, [apply])
+            except IndexDamaged as error:  # FTS5 may tell at the end of the savepoint only
+                return error
+        return outcome.error
 
 
 def _merge(tx: Tx) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from session_store.batch import Apply, Committer, Outcome
-from session_store.driver import HopConnection
+from session_store.driver import HopConnection, store_error
 from session_store.errors import StoreBusy, StoreClosed, StoreError
 from session_store.upkeep import Upkeep
 
@@ -217,7 +217,7 @@ class Writer:
             await self._connection.hop(self._committer.commit, applies, deliver, self._has_more)
         except Exception as error:  # noqa: BLE001 - every caller of the batch is told
             failed = batch[done:]
-            self._settle(failed, [Outcome(error=_again(error)) for _ in failed])
+            self._settle(failed, [Outcome(error=_again(store_error(error))) for _ in failed])
             _LOG.warning("A batch of %d operations was not written: %s", len(failed), error)
         else:
             self._queue.extendleft(reversed(batch[done:]))

@@ -14,7 +14,6 @@ from session_store import SessionDB, StoreDamaged, index
 from session_store import upkeep as upkeep_module
 from session_store import writer as writer_module
 from session_store.driver import driver
-from session_store.engine import StoreEngine
 from session_store.schema import pragma
 from session_store.tx import Tx
 from tests.conftest import Elsewhere
@@ -40,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "BETWEEN_STEPS", 0.001)
 
 
-@pytest.mark.parametrize(
+ANY_DAMAGE = pytest.mark.parametrize(
     "damage",
     [
         "UPDATE messages_fts_data SET block = x'ffffffffffff' WHERE id = 10",
@@ -50,6 +49,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["structure", "segments", "emptied", "dropped"],
 )
+
+
+@ANY_DAMAGE
 async def test_a_damaged_index_costs_no_message(
     db: SessionDB, elsewhere: Elsewhere, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
@@ -72,12 +74,13 @@ async def test_a_damaged_index_costs_no_message(
     assert all(hit["approximate"] for hit in hits)
 
 
+@ANY_DAMAGE
 @pytest.mark.usefixtures("quick")
-async def test_a_broken_index_is_rebuilt_in_a_quiet_moment(db: SessionDB, elsewhere: Elsewhere) -> None:
+async def test_a_broken_index_is_rebuilt_in_a_quiet_moment(db: SessionDB, elsewhere: Elsewhere, damage: str) -> None:
     """Without a restart, and what was said meanwhile is in it."""
     await db.create_session("s", "cli")
     await db.append_message("s", "user", "before the damage")
-    elsewhere("UPDATE messages_fts_data SET block = x'ffffffffffff' WHERE id = 10")
+    elsewhere(damage)
     for number in range(600):
         await db.append_message("s", "user", f"afterwards {number}")
     await until(lambda: elsewhere(HEALTH) == [{"value": "ok"}], "the index was not rebuilt")
@@ -105,13 +108,13 @@ async def test_rows_of_other_tools_are_indexed_in_a_quiet_moment(db: SessionDB, 
 async def test_a_message_that_the_index_cannot_take_is_stored(
     db: SessionDB, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bug in the segmentation is trouble of the index only."""
+    """A bug in the making of tokens is trouble of the index only."""
     await db.create_session("s", "cli")
 
-    def fails(*_: object) -> str:
+    def fails(_: Tx) -> None:
         raise ValueError("no tokens for this")
 
-    monkeypatch.setattr("session_store.index.segment", fails)
+    monkeypatch.setattr("session_store.index.update", fails)
     await db.append_message("s", "user", "poison")
 
     assert [row["content"] for row in await db.get_messages("s")] == ["poison"]
@@ -171,21 +174,51 @@ async def test_damage_of_a_table_stops_the_writing_and_reading_goes_on(
     assert session is not None
 
 
-async def test_table_damage_found_through_the_index_is_not_taken_for_index_damage(
-    engine: StoreEngine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("whole", [True, False], ids=["tables whole", "a table damaged"])
+@pytest.mark.parametrize("where", ["session_store.index.update", "session_store.index.rebuild_step"])
+@pytest.mark.usefixtures("quick")
+async def test_a_damaged_page_is_the_indexs_only_if_the_tables_are_whole(
+    db: SessionDB,
+    elsewhere: Elsewhere,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    whole: bool,  # noqa: FBT001 - a parametrised value
 ) -> None:
-    """When the index meets a damaged page, the tables are checked before it is blamed."""
-    await engine.write(lambda tx: tx.run("UPDATE state_meta SET value = value"))
+    """SQLite does not say whose page it was, so the tables are checked before the index is blamed."""
+    await db.create_session("s", "cli")
 
-    def meets_a_damaged_page(_: Tx) -> None:
+    def meets_a_damaged_page(*_: object) -> None:
         error: Exception = driver().module.DatabaseError("database disk image is malformed")
         error.sqlite_errorcode = 11  # type: ignore[attr-defined]
         raise error
 
     def quick_check(raw: Any, name: str) -> Any:
-        return "row 7 missing" if name == "quick_check('messages')" else pragma(raw, name)
+        return "row 7 missing" if name == "quick_check('messages')" and not whole else pragma(raw, name)
 
-    monkeypatch.setattr("session_store.index.update", meets_a_damaged_page)
+    monkeypatch.setattr(where, meets_a_damaged_page)
     monkeypatch.setattr("session_store.batch.pragma", quick_check)
-    with pytest.raises(StoreDamaged):
-        await engine.write(lambda tx: tx.run("UPDATE state_meta SET value = value"))
+    if where.endswith("rebuild_step"):
+        elsewhere("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'x', 1.0)")
+        await asyncio.sleep(0.5)  # some quiet moments
+    if whole:
+        await db.append_message("s", "user", "stored")
+        assert (await db.get_messages("s"))[-1]["content"] == "stored"
+    else:
+        with pytest.raises(StoreDamaged):
+            await db.append_message("s", "user", "refused")
+        assert await db.get_session("s") is not None
+
+
+@pytest.mark.usefixtures("quick")
+async def test_damage_that_a_merge_meets_marks_the_index(
+    db: SessionDB, elsewhere: Elsewhere, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Found in a quiet moment, mended in the next ones."""
+    await db.create_session("s", "cli")
+    for number in range(20):
+        await db.append_message("s", "user", f"numbat {number}")
+    elsewhere("UPDATE messages_fts_data SET block = x'00' WHERE id > 10")
+    await until(lambda: "marked broken" in caplog.text, "nobody noticed")
+    await until(lambda: elsewhere(HEALTH) == [{"value": "ok"}], "the index was not rebuilt")
+
+    assert len(await db.search_messages("numbat", limit=50)) == 20
