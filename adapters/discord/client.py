@@ -197,8 +197,8 @@ class DiscordAdapter:
 
     def on_connection(self, client: GatewayClient) -> None:
         """Tell whether there is a connection."""
-        if client.is_closed() or self._state is AdapterState.FAILED:
-            return
+        if client.is_closed() or not client.had_session:
+            return  # the supervisor tells why
         if client.lost_since is None:
             self._report(AdapterState.CONNECTED, None)
         else:

@@ -80,12 +80,12 @@ async def send_part(client: GatewayClient, place: Place, part: OutboundPart) -> 
 async def _send(
     client: GatewayClient, number: int, part: OutboundPart, reference: discord.MessageReference | None
 ) -> Receipt:
-    channel = client.get_partial_messageable(number)
-    nonce = nonce_of(part)
-    if reference is None:
-        sent = await channel.send(part.plain, nonce=nonce)
-    else:
-        sent = await channel.send(part.plain, nonce=nonce, reference=reference, mention_author=False)
+    options: dict[str, Any] = {}
+    if (nonce := nonce_of(part)) is not None:
+        options["nonce"] = nonce
+    if reference is not None:
+        options |= {"reference": reference, "mention_author": False}
+    sent = await client.get_partial_messageable(number).send(part.plain, **options)
     return Receipt(str(sent.id))
 
 

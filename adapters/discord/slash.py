@@ -97,7 +97,7 @@ class _Webhooks(AsyncWebhookAdapter):
     """The library's way of answering interactions, which has no Authorization and no share in the bot's limits."""
 
     def __init__(self, api_url: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # the library does not say that it returns nothing
         self._api_url = api_url
 
     async def request(self, route: Route, session: Any, **options: Any) -> Any:

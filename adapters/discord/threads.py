@@ -24,7 +24,7 @@ from adapters.splitting import utf16_length
 __all__ = ["MAX_NAME_UNITS", "open_thread", "thread_name"]
 
 MAX_NAME_UNITS = 100
-ARCHIVE_MINUTES = 1440
+ARCHIVE_MINUTES: Final = 1440
 _TRIES = 2
 #: How far Discord's clock and ours may differ.
 _CLOCKS_SECONDS = 60.0
