@@ -9,14 +9,15 @@ Limits: `send` is bounded in time by the adapter (30 s); `stop` returns within 5
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 __all__ = [
     "Adapter",
     "AdapterState",
     "Capabilities",
+    "CatchesUp",
     "ChatType",
     "Deliver",
     "Gone",
@@ -238,4 +239,13 @@ class Adapter(Protocol):
 
     async def open_thread(self, place: Place, title: str) -> Place:
         """Open a thread or topic in the chat of `place`; returns the place that real messages there will carry."""
+        ...
+
+
+@runtime_checkable
+class CatchesUp(Protocol):
+    """What an adapter also has whose platform keeps nothing for us: it asks for what came while we were away."""
+
+    def resume_from(self, last: Mapping[Place, str]) -> None:
+        """Say, before `start`, which message id is the newest one known in each place; places left out are not asked."""
         ...

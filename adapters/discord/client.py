@@ -128,7 +128,7 @@ class DiscordAdapter:
         self._failing.clear()
         self._intake = Intake(self._channels, deliver, self._trouble, self._last)
         self._supervisor = Supervisor(self._make_client, self._token, self._report)
-        self._running = asyncio.create_task(self._supervisor.run(), name="discord supervisor")
+        self._running = asyncio.create_task(self._run(self._supervisor), name="discord supervisor")
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(START_SECONDS):
@@ -145,15 +145,15 @@ class DiscordAdapter:
 
     async def stop(self) -> None:
         """Stop receiving at once, let sends in flight end within `STOP_GRACE`, free everything."""
+        self._supervisor = None
         intake, self._intake = self._intake, None
-        if intake is not None:
-            self._last.update(intake.known())
-            await intake.close(CLOSE_SECONDS)
         for aside in self._asides:
             aside.cancel()
-        supervisor, self._supervisor = self._supervisor, None
-        if self._calls:
-            await asyncio.wait(set(self._calls), timeout=STOP_GRACE)
+        waits = [asyncio.wait(set(self._calls), timeout=STOP_GRACE)] if self._calls else []
+        if intake is not None:
+            self._last.update(intake.known())
+            waits.append(intake.close(CLOSE_SECONDS))
+        await asyncio.gather(*waits)
         for call in self._calls:
             # The client is thrown away, so it does not matter any more that interrupted calls harm it.
             call.cancel()
@@ -161,7 +161,6 @@ class DiscordAdapter:
             self._running.cancel()
             await asyncio.wait([self._running], timeout=3 * CLOSE_SECONDS)
             self._running = None
-        del supervisor
         self._report(AdapterState.STOPPED, None)
 
     def render(self, markdown: str) -> list[OutboundPart]:
@@ -208,6 +207,15 @@ class DiscordAdapter:
         """Take in a message or a command."""
         if self._intake is not None:
             self._intake.take(client, name, data)
+
+    async def _run(self, supervisor: Supervisor) -> None:
+        """Keep connected; should that end by itself, the state says so, and whoever started us starts again."""
+        try:
+            await supervisor.run()
+        except Exception as error:  # noqa: BLE001  (nobody awaits this task: it must not end without a word)
+            reason = f"{type(error).__name__}: {error}".replace(self._token, "<token>")
+            _log.error("discord_supervisor_ended", account=self._account, reason=reason)
+            self._report(AdapterState.STOPPED, f"Receiving from Discord has ended by itself ({reason}).")
 
     def _make_client(self) -> GatewayClient:
         return GatewayClient(*self._addresses, self)

@@ -160,7 +160,7 @@ class DiscordEmulator:
     def channel(
         self, number: str | None = None, kind: str = "text", *, name: str | None = None, tell: bool = True, **more: Any
     ) -> Channel:
-        """Return the channel with this number; it is made when it is new, and sessions hear of it. more: see Channel."""
+        """Return the channel with this number; made when new, and sessions hear of it. more: see `Channel`."""
         number = number or snowflake()
         if number not in self.channels:
             guild = None if kind == "dm" else GUILD
