@@ -247,5 +247,5 @@ class CatchesUp(Protocol):
     """What an adapter also has whose platform keeps nothing for us: it asks for what came while we were away."""
 
     def resume_from(self, last: Mapping[Place, str]) -> None:
-        """Say, before `start`, which message id is the newest one known in each place; places left out are not asked."""
+        """Say, before `start`, which message id is the newest one known in each place; of others nothing is asked."""
         ...

@@ -149,7 +149,9 @@ class DiscordAdapter:
         intake, self._intake = self._intake, None
         for aside in self._asides:
             aside.cancel()
-        waits = [asyncio.wait(set(self._calls), timeout=STOP_GRACE)] if self._calls else []
+        waits: list[Coroutine[Any, Any, Any]] = []
+        if self._calls:
+            waits.append(asyncio.wait(set(self._calls), timeout=STOP_GRACE))
         if intake is not None:
             self._last.update(intake.known())
             waits.append(intake.close(CLOSE_SECONDS))
