@@ -1,0 +1,153 @@
+"""One mail to one `InboundMessage`, or to the reason why it is none.
+
+Contract: `inbound` is pure. The place is a direct chat with the author's address, its thread the thread of the mail: a
+new mail begins a session, an answer goes on with its own. The author is who the receiving server vouches for (or who
+the mail claims, if the account trusts that); a mail that nobody vouches for is refused here, because its claimed author
+would open that person's sessions. What programs send (answering machines, lists, bounces, ourselves) is refused too, so
+that two machines never talk to each other. Copies and `Reply-To` do not matter: an answer goes to the author only.
+`MalformedMail` is raised for what cannot be understood, and nothing else.
+Limits: `MOST_WORDS` characters of text; what was left out is told at its end. A command is the first line of a mail.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from email.message import Message
+from typing import Any, Final
+
+from adapters.base import InboundKind, InboundMessage, Place, Sender
+from adapters.email.account import MailAccount
+from adapters.email.authentication import Author, author, proven
+from adapters.email.body import Body, body_of, header, headers, parsed
+from adapters.email.imap import FetchedMail
+from adapters.email.threads import base_subject, message_id, message_ids, thread_of
+from adapters.email.words import new_words
+
+__all__ = ["MARK", "MOST_WORDS", "PLATFORM", "Arrival", "MalformedMail", "NotForUs", "inbound"]
+
+PLATFORM: Final = "email"
+#: Header of every mail that a gateway sends.
+MARK: Final = "X-Threadline"
+MOST_WORDS: Final = 64_000
+_LONGEST_SUBJECT: Final = 200
+
+_COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z0-9_-]{0,63}(?:\s|\Z)")
+_MACHINES: Final = re.compile(
+    r"(?:mailer-daemon|postmaster|bounces?|no-?reply|do-?not-?reply)(?:[+=-].*)?@", re.IGNORECASE
+)
+_BULK: Final = frozenset({"bulk", "list", "junk", "auto_reply"})
+
+
+class MalformedMail(ValueError):
+    """The mail cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotForUs:
+    """Why a mail is not taken in."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where and when a mail came in: the account's name, the folder's generation, Unix seconds."""
+
+    account: str
+    uid_validity: int
+    received_at: float
+
+
+def inbound(mail: FetchedMail, mailbox: MailAccount, arrival: Arrival) -> InboundMessage | NotForUs:
+    """Return the message that a mail is, or why it is none."""
+    try:
+        message = parsed(mail.raw)
+        sender = author(headers(message, "From"))
+        reason = _machine(message, sender) or _unproven(message, sender, mailbox)
+        if reason is not None or sender is None:
+            return NotForUs(reason or "it does not name one author")
+        return _message(message, sender, mail, arrival)
+    except Exception as error:
+        # The standard library's parser fails in many ways on what no mail program writes.
+        raise MalformedMail(f"{type(error).__name__}: {error}") from error
+
+
+def _machine(message: Message, sender: Author | None) -> str | None:
+    """Return why this is no mail of a person, or None."""
+    if headers(message, MARK):
+        return "a gateway sent it"
+    if _automatic(message) or (sender is not None and _MACHINES.match(sender.address)):
+        return "a program sent it"
+    return None
+
+
+def _unproven(message: Message, sender: Author | None, mailbox: MailAccount) -> str | None:
+    """Return why nobody knows that the mail is from who it claims, or None."""
+    if sender is None:
+        return "it does not name one author"
+    if sender.address == mailbox.address:
+        return "it is from this account itself"
+    reports = headers(message, "Authentication-Results")
+    if mailbox.trust_from or (mailbox.authserv_id and proven(sender.domain, reports, mailbox.authserv_id)):
+        return None
+    return f"the receiving server does not vouch for its author {sender.address}"
+
+
+def _automatic(message: Message) -> bool:
+    submitted = header(message, "Auto-Submitted").partition(";")[0].strip().lower()
+    return (
+        submitted not in {"", "no"}
+        or header(message, "Precedence").lower() in _BULK
+        or bool(headers(message, "List-Id"))
+        or header(message, "Return-Path") == "<>"
+        or message.get_content_type() in {"multipart/report", "message/delivery-status"}
+    )
+
+
+def _message(message: Message, sender: Author, mail: FetchedMail, arrival: Arrival) -> InboundMessage | NotForUs:
+    references, in_reply_to = " ".join(headers(message, "References")), " ".join(headers(message, "In-Reply-To"))
+    answered = [*message_ids(references), *message_ids(in_reply_to)]
+    # A number of the folder is not for ever, but nothing else names a mail without an id.
+    number = message_id(" ".join(headers(message, "Message-ID"))) or f"{arrival.uid_validity}:{mail.uid}"
+    thread = thread_of(number, references, in_reply_to)
+    subject = base_subject(header(message, "Subject"))[:_LONGEST_SUBJECT]
+    body = body_of(message)
+    text = _text(body, subject, answer=bool(answered))
+    if not text:
+        return NotForUs("it holds no words")
+    kind: InboundKind = "message"
+    if _COMMAND.match(text):
+        kind, text = "command", text.partition("\n")[0].rstrip()
+    return InboundMessage(
+        place=Place(PLATFORM, arrival.account, "dm", sender.address, thread, subject or None),
+        sender=Sender(sender.address, sender.name),
+        dedupe_key=f"m:{number}",
+        kind=kind,
+        text=text,
+        message_id=number,
+        received_at=arrival.received_at,
+        reply_to=message_id(in_reply_to) or (answered[-1] if answered else None),
+        extra=_extra(body, subject, truncated=mail.size > len(mail.raw)),
+    )
+
+
+def _text(body: Body, subject: str, *, answer: bool) -> str:
+    """Return the new words; a mail without any says its subject, or what is attached."""
+    words = new_words(body.text, answer=answer)
+    if len(words) > MOST_WORDS:
+        left_out = len(words) - MOST_WORDS
+        words = f"{words[:MOST_WORDS]}\n\n[The mail goes on; {left_out} characters were left out.]"
+    if words:
+        return words
+    attached = "\n".join(f"[attachment: {attachment.name}]" for attachment in body.attachments)
+    return attached if answer else "\n".join(filter(None, (subject, attached)))
+
+
+def _extra(body: Body, subject: str, *, truncated: bool) -> dict[str, Any]:
+    extra: dict[str, Any] = {"subject": subject} if subject else {}
+    if body.attachments:
+        extra["attachments"] = [asdict(attachment) for attachment in body.attachments]
+    if truncated:
+        extra["truncated"] = True
+    return extra
