@@ -120,7 +120,6 @@ class Committer:
         with self.ticket():
             outcomes = self.transact(raw, operations)
             changed = raw.total_changes != before
-            deliver(outcomes, changed)
             self._others = self._others and not changed  # who looks for our change sees theirs as well
             self._commits += 1
             self._operations += len(outcomes)
@@ -128,6 +127,7 @@ class Committer:
                 driver().safe_mode and self._operations >= CHECKPOINT_OPERATIONS
             ):
                 self.checkpoint(raw)
+        deliver(outcomes, changed)
         self._uncourteous += 1
         if more() or len(outcomes) < len(operations):
             self._let_others_in()

@@ -108,3 +108,22 @@ async def test_a_parked_reader_is_reported_and_harms_nothing(
         assert "holds on to an old state" not in caplog.text
 
     assert not (home / "state.db-wal").exists()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["VACUUM", "ALTER TABLE sessions ADD COLUMN of_another_tool TEXT", "ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"],
+)
+async def test_what_other_tools_do_to_an_open_store_stops_nothing(
+    home: Path, elsewhere: Elsewhere, statement: str
+) -> None:
+    """Compacting, a column more, statistics, an emptied log: both sides go on."""
+    async with SessionDB(home / "state.db") as db:
+        await db.create_session("s", "cli")
+        await db.append_message("s", "user", "before", op_id="before")
+        elsewhere(statement)
+        await db.append_message("s", "user", "after", op_id="after")
+
+        assert [row["op_id"] for row in await db.get_messages("s")] == ["before", "after"]
+        assert len(await db.search_messages("after")) == 1
+    assert_consistent(elsewhere)
