@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+import anyio
 import pytest
 
 from session_store import SessionDB, StoreClosed
@@ -99,6 +100,19 @@ async def test_a_cancelled_opening_leaves_nothing(home: Path, turns_of_the_loop:
     assert not await database_threads()
     async with SessionDB(home / "state.db") as db:
         await db.create_session("s", "cli")
+
+
+async def test_a_cancelled_scope_closes_the_store(home: Path) -> None:
+    """Scopes that cancel again and again until they are left do no harm either."""
+    with anyio.CancelScope() as scope:
+        async with SessionDB(home / "state.db") as db:
+            await db.create_session("s", "cli")
+            scope.cancel()
+            await db.get_session("s")
+
+    assert scope.cancelled_caught
+    assert not await database_threads()
+    assert not (home / "state.db-wal").exists()
 
 
 async def test_two_stores_in_one_process_share_the_file(home: Path) -> None:
