@@ -83,7 +83,7 @@ def edited(data: Any, place: Place, me: Me, received_at: float) -> InboundMessag
     if stamp is None or "content" not in body:
         return None
     author = _author(body)
-    if author.get("id") == me.id or body.get("type", 0) not in _WRITTEN:
+    if author.get("id") == me.id or _whole({"type": 0, **body}, "type") not in _WRITTEN:
         return None
     sender = _sender(body, author)
     words, mentioned = _words(body, me)
@@ -193,7 +193,7 @@ def _words(body: Mapping[str, Any], me: Me) -> tuple[str, bool]:
     text = written
     if mentioned:
         text = _without(text, [f"<@{me.id}>", f"<@!{me.id}>", *([f"<@&{me.role}>"] if by_role else [])])
-    names = {user.get("id"): _name(user, user.get("member")) for user in mentions}
+    names = {snowflake(user, "id"): _name(user, user.get("member")) for user in mentions}
 
     def shown(text: str) -> str:
         text = _USER.sub(lambda match: f"@{name}" if (name := names.get(match[1])) else match[0], text)

@@ -142,7 +142,7 @@ class Intake:
                 verdict = await self._until_delivered(message)
             if name == "MESSAGE_CREATE":
                 self._note(place, int(data["id"]))
-        except _FINAL as error:
+        except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)
             set_aside(name, data, error)
         finally:
             if answer is not None:
@@ -252,7 +252,7 @@ class Intake:
             for message in _read(client, "MESSAGE_CREATE", data, place):
                 await self._until_delivered(message)
             self._note(place, int(events.snowflake(data, "id")))
-        except events.MalformedEvent as error:
+        except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)
             set_aside("MESSAGE_CREATE", data, error)
 
 
