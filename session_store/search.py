@@ -22,12 +22,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from session_store.content import plain_text, readable, tool_calls_text
 from session_store.document import scope_token
 from session_store.engine import Engine
-from session_store.errors import IndexDamaged, InvalidArgument, StoreDamaged, StoreError
+from session_store.errors import IndexDamaged, InvalidArgument, StoreBusy, StoreDamaged, StoreError
 from session_store.index import IndexState, index_state, mark_broken
 from session_store.models import Visibility
 from session_store.query import Clause, Haystack, Query, parse
@@ -50,6 +50,7 @@ _WINDOW: Final = 200
 _WINDOW_MOST: Final = 5_000
 _CONTEXT: Final = 200
 _HIGHEST: Final = 2**63 - 1
+_TOO_LONG: Final = "The search took too long and was stopped. Ask for fewer things at once."
 
 #: Parameters 1 to 8 of every query that finds messages: who sees (1, 2), and the filters.
 _FILTERS: Final = """
@@ -111,6 +112,19 @@ _PERHAPS_THE_INDEX: Final = (IndexDamaged, StoreDamaged, StoreError)
 
 #: A message id, and whether it was found without scanning. Sorts by id, the better way first when reversed.
 _Found: TypeAlias = tuple[int, bool]
+
+
+class _Limits(NamedTuple):
+    """Until when to scan, and when to give up."""
+
+    scan: float
+    whole: float
+
+    @classmethod
+    def from_now(cls) -> _Limits:
+        """The limits of a search that begins now."""
+        now = time.monotonic()
+        return cls(now + SCAN_TIME, now + SEARCH_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +224,18 @@ def _search(rx: Rx, request: _Request) -> list[SearchHit]:
     state = index_state(rx)
     if not state.usable:
         return _scan_only(rx, request)
-    until = time.monotonic() + SCAN_TIME
-    found = _newest_first(_streams(rx, request, state, until))
+    limits = _Limits.from_now()
+    found = _newest_first(_streams(rx, request, state, limits))
     first = next(found, None)
     if first is None and any(clause.match for clause in request.query.clauses):
-        return _scan_only(rx, request, until)
+        return _scan_only(rx, request, limits)
     whole = found if first is None else chain((first,), found)
     return _page(rx, request, whole)
 
 
-def _scan_only(rx: Rx, request: _Request, until: float | None = None) -> list[SearchHit]:
+def _scan_only(rx: Rx, request: _Request, limits: _Limits | None = None) -> list[SearchHit]:
     """Everything by scanning, terms also as parts of words."""
-    until = time.monotonic() + SCAN_TIME if until is None else until
+    until = (limits or _Limits.from_now()).scan
     return _page(
         rx, request, _scan(rx, request, lambda text: any(one.stands_in(text) for one in request.query.clauses), until)
     )
@@ -232,7 +246,7 @@ def _page(rx: Rx, request: _Request, found: Iterator[_Found]) -> list[SearchHit]
     return [_hit(rx, request, message_id, approximate=not exact) for message_id, exact in page]
 
 
-def _streams(rx: Rx, request: _Request, state: IndexState, until: float) -> Iterator[Iterator[_Found]]:
+def _streams(rx: Rx, request: _Request, state: IndexState, limits: _Limits) -> Iterator[Iterator[_Found]]:
     """All ways to find something, each newest first."""
     clauses = request.query.clauses
     exact = [clause for clause in clauses if clause.match and clause.exact]
@@ -240,10 +254,10 @@ def _streams(rx: Rx, request: _Request, state: IndexState, until: float) -> Iter
         yield _indexed(rx, request, exact)
     for clause in clauses:
         if clause.match and not clause.exact:
-            yield _checked(rx, request, clause)
+            yield _checked(rx, request, clause, limits.whole)
     unheld = [clause for clause in clauses if not clause.match]
     if unheld:
-        yield _scan(rx, request, lambda text: any(clause.holds(text) for clause in unheld), until)
+        yield _scan(rx, request, lambda text: any(clause.holds(text) for clause in unheld), limits.scan)
     if state.queued or (rx.value(_NEWEST) or 0) > state.watermark:
         yield _unindexed(rx, request, state.watermark)
 
@@ -262,11 +276,13 @@ def _indexed(rx: Rx, request: _Request, clauses: list[Clause]) -> Iterator[_Foun
         yield row["id"], True
 
 
-def _checked(rx: Rx, request: _Request, clause: Clause) -> Iterator[_Found]:
+def _checked(rx: Rx, request: _Request, clause: Clause, until: float) -> Iterator[_Found]:
     """What the index finds and the text confirms."""
     for row in rx.each(request.sql(_FOUND), (*request.params, request.match([clause]), SCAN_MOST)):
         if _confirms(clause, _haystack(row)):
             yield row["id"], True
+        if time.monotonic() > until:
+            raise StoreBusy(_TOO_LONG)
 
 
 def _confirms(clause: Clause, text: Haystack) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
-from session_store.errors import InvalidArgument
+from session_store.errors import InvalidArgument, StoreBusy
 from session_store.models import Visibility
 from tests.unit.search.bench import Bench
 
@@ -256,6 +257,17 @@ def test_long_tool_output_is_found_by_head_and_tail(bench: Bench) -> None:
         (hit,) = bench.search(query)
         assert (hit["id"], hit["approximate"]) == (found, approximate)
         assert f">>>{query}<<<" in hit["snippet"]
+
+
+def test_a_search_that_takes_too_long_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of the answer would look like the whole of it."""
+    bench.session()
+    for _ in range(20):
+        bench.add("near 50 miss")
+    seconds = iter(range(1000))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    with pytest.raises(StoreBusy, match="too long"):
+        bench.found("50%")
 
 
 def test_odd_characters_are_searchable_around(bench: Bench) -> None:
