@@ -58,7 +58,9 @@ _Write: TypeAlias = Callable[[], Awaitable[object]]
 
 def patience(delay: float, attempts: int) -> float:
     """Seconds until a part is tried again that surely was not sent, after `attempts` earlier tries."""
-    return max(delay, min(LONGEST_WAIT, 2.0 ** max(0, min(attempts - PROMPT_ATTEMPTS, 16))))
+    if attempts <= PROMPT_ATTEMPTS:
+        return delay
+    return max(delay, min(LONGEST_WAIT, 2.0 ** min(attempts - PROMPT_ATTEMPTS, 16)))
 
 
 class Delivery:

@@ -90,10 +90,12 @@ class Heart:
         bell = Bell(self._db)
         while True:
             try:
+                # A turn that is claimed but does not run yet is stopped at the next look, which must come soon.
+                missed = False
                 for request in await self._db.control.open_for(self.token):
                     if request["root_id"] is not None and request["kind"] == "stop":
-                        runner.stop(request["root_id"], request["turn_id"])
-                await bell.wait(BEAT_SECONDS)
+                        missed |= not runner.stop(request["root_id"], request["turn_id"])
+                await bell.wait(RETRY_SECONDS if missed else BEAT_SECONDS)
             except StoreError as error:
                 _log.warning("control_unreadable", error=str(error))
                 await anyio.sleep(RETRY_SECONDS)

@@ -2,8 +2,8 @@
 
 Contract: a lane is a session key (or the root of a session chosen by id). `Lanes.run` looks for new rows whenever
 anything was committed and starts at most `MAX_LANES` workers. Each worker takes the oldest new row of its lane until
-there is none, `IN_A_ROW` at most, so that a flooded lane cannot keep its place from others. A conversation that another
-turn or process holds is waited for; the rows stay in the inbox meanwhile.
+there is none; after `IN_A_ROW` rows it makes room for the lanes that wait, so that floods keep nobody out. A
+conversation that another turn or process holds is waited for; the rows stay in the inbox meanwhile.
 Failure: a row that cannot be worked because of its own content is set aside with a visible record after
 `MAX_ATTEMPTS` tries. A failure of the store pauses the lane, longer each time, until the store works again.
 Limits: `MAX_LANES` workers; the queue itself is the inbox table, nothing waits in memory. Looking takes time that grows
@@ -63,6 +63,8 @@ class Lanes:
         self._holder = holder
         self._worker = worker
         self._active: set[str] = set()
+        # Lanes that have made room: the others go first.
+        self._yielded: set[str] = set()
         self._bell = Bell(db)
         self._closing = anyio.Event()
 
@@ -89,22 +91,30 @@ class Lanes:
         self._bell.ring()
 
     async def _dispatch(self, tasks: TaskGroup) -> None:
-        free = MAX_LANES - len(self._active)
-        if free > 0:
-            rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=list(self._active))
+        for left_out in (self._yielded, set[str]()):
+            free = MAX_LANES - len(self._active)
+            if free <= 0:
+                return
+            busy = [*self._active, *left_out]
+            rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=busy)
             for row in rows:
                 if not self._closing.is_set():
                     self._active.add(row["lane"])
                     tasks.start_soon(self._work, row)
+            if not left_out or len(rows) == free:
+                return
+            self._yielded.clear()
 
     async def _work(self, head: InboxRow) -> None:
         row: InboxRow | None = head
         try:
             for _ in range(IN_A_ROW):
                 if row is None or self._closing.is_set():
-                    break
+                    return
                 await self._through(row)
                 row = await self._next(row["lane"])
+            if row is not None:
+                self._yielded.add(head["lane"])
         finally:
             self._active.discard(head["lane"])
             self._bell.ring()

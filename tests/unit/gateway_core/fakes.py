@@ -1,0 +1,192 @@
+"""An adapter and an agent that do what a test says, and notes of what they were asked."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.base import (
+    AdapterState,
+    Capabilities,
+    ChatType,
+    Deliver,
+    InboundMessage,
+    OutboundPart,
+    Place,
+    Receipt,
+    Sender,
+)
+from gateway.agents.base import AgentContext, AgentEvent, Final
+
+__all__ = ["PART", "FakeAdapter", "FakeAgent", "Sent", "event"]
+
+#: Between the parts of an answer, as the fake adapter splits it.
+PART = "¶"
+_NUMBERS = itertools.count(1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A part that the platform took."""
+
+    place: Place
+    text: str
+    reply_to: str | None
+    key: str | None
+
+
+@dataclass
+class FakeAdapter:
+    """One account. `outcomes`: what the next sends come to: an error to raise, or a receipt; then receipts of its own.
+
+    `gate`: closed, sends wait in `sending`. `starts`: what the next starts raise, None for success.
+    """
+
+    platform: str = "telegram"
+    account: str = "main"
+    state: AdapterState = AdapterState.STOPPED
+    problem: str | None = None
+    sent: list[Sent] = field(default_factory=list)
+    tried: list[Sent] = field(default_factory=list)
+    outcomes: deque[Exception | Receipt] = field(default_factory=deque)
+    starts: deque[Exception | None] = field(default_factory=deque)
+    started: int = 0
+    stopped: int = 0
+    typed: list[Place] = field(default_factory=list)
+    deliver: Deliver | None = None
+    sending: int = 0
+    most_sending: int = 0
+    unrenderable: str = ""
+
+    def __post_init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.capabilities = Capabilities(
+            max_length=100, length_unit="utf16", threads=True, idempotent_send=False, typing=True, edits=False
+        )
+
+    async def start(self, deliver: Deliver) -> None:
+        """Start, or fail as the test says."""
+        self.started += 1
+        await asyncio.sleep(0)
+        outcome = self.starts.popleft() if self.starts else None
+        if outcome is not None:
+            raise outcome
+        self.deliver = deliver
+        self.state = AdapterState.CONNECTED
+
+    async def stop(self) -> None:
+        """Stop; sends under way are let go."""
+        self.stopped += 1
+        self.gate.set()
+        await asyncio.sleep(0)
+        self.state = AdapterState.STOPPED
+
+    def render(self, markdown: str) -> Sequence[OutboundPart]:
+        """One part for each piece between the marks."""
+        if self.unrenderable and self.unrenderable in markdown:
+            msg = "no form for this"
+            raise ValueError(msg)
+        return [OutboundPart(piece, {"form": piece.upper()}) for piece in markdown.split(PART) if piece]
+
+    async def send(self, place: Place, part: OutboundPart) -> Receipt:
+        """Come to the next outcome."""
+        one = Sent(place, part.plain, part.reply_to, part.idempotency_key)
+        self.tried.append(one)
+        self.sending += 1
+        self.most_sending = max(self.most_sending, self.sending)
+        try:
+            await self.gate.wait()
+        finally:
+            self.sending -= 1
+        outcome = self.outcomes.popleft() if self.outcomes else Receipt(str(next(_NUMBERS)))
+        if isinstance(outcome, Exception):
+            raise outcome
+        self.sent.append(one)
+        return outcome
+
+    async def typing(self, place: Place) -> None:
+        """Note it."""
+        self.typed.append(place)
+        await asyncio.sleep(0)
+
+    async def open_thread(self, place: Place, title: str) -> Place:
+        """Not needed here."""
+        raise NotImplementedError(place, title)
+
+    @property
+    def texts(self) -> list[str]:
+        """What was sent, in order."""
+        return [one.text for one in self.sent]
+
+
+Play = Callable[[AgentContext], AsyncIterator[AgentEvent]]
+
+
+async def _echo(context: AgentContext) -> AsyncIterator[AgentEvent]:
+    await asyncio.sleep(0)
+    yield Final(f"re: {context.text}")
+
+
+class FakeAgent:
+    """Plays what the test says; by itself it answers `re: ` and the text. `asked`: the contexts, in order."""
+
+    def __init__(self) -> None:
+        self.model = "fake"
+        self.play: Play = _echo
+        self.asked: list[AgentContext] = []
+        self.now = 0
+        self.most = 0
+
+    @property
+    def texts(self) -> list[str]:
+        """What it was asked, in order."""
+        return [context.text for context in self.asked]
+
+    async def run(self, context: AgentContext) -> AsyncIterator[AgentEvent]:
+        """Play."""
+        self.asked.append(context)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            async for happened in self.play(context):
+                yield happened
+        finally:
+            self.now -= 1
+
+
+def event(  # noqa: PLR0913 - what an event can be, by name
+    text: str,
+    *,
+    chat: str = "42",
+    chat_type: ChatType = "dm",
+    thread: str = "",
+    user: str | None = "42",
+    number: int | None = None,
+    at: float | None = None,
+    account: str = "main",
+    addressed: bool = True,
+    is_bot: bool = False,
+    name: str = "Ann",
+    **more: Any,
+) -> InboundMessage:
+    """One event, as an adapter would tell it."""
+    message_id = str(next(_NUMBERS) if number is None else number)
+    given: dict[str, Any] = {
+        "dedupe_key": f"m:{chat}:{message_id}",
+        "kind": "command" if text.startswith("/") else "message",
+        "received_at": time.time() if at is None else at,
+    }
+    return InboundMessage(
+        place=Place("telegram", account, chat_type, chat, thread),
+        sender=Sender(user, name, is_bot=is_bot),
+        text=text,
+        message_id=message_id,
+        addressed=addressed,
+        **given | more,
+    )
