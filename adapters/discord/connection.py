@@ -38,11 +38,10 @@ CALL_SECONDS = 15.0
 LONGEST_WAIT = 10.0
 #: Without a sign of life for so long, the gateway connection is made anew.
 HEARTBEAT_SECONDS = 60.0
-#: How long READY waits for the guilds that are still to come.
-GUILDS_SECONDS = 2.0
 #: Discord resets the token of a bot that identifies too often; a few sessions are left for people's own restarts.
 _SPARE_SESSIONS = 20
 _LOGGED_CHARACTERS = 4000
+_AGAIN_SECONDS = 0.05
 _TOO_MANY = 429
 
 # Tells at every start that voice is not supported, which nobody asked for, and of each reconnect with a traceback; the
@@ -201,6 +200,9 @@ class _State(ConnectionState["GatewayClient"]):
         self._listener = listener
         #: The newest connection to the gateway, also while it is still being made.
         self.socket: DiscordWebSocket | None = None
+        #: Set when every server that READY named has been told of.
+        self.servers_known = asyncio.Event()
+        self._awaited: set[str] = set()
         parsers = {name: _guarded(name, parse) for name, parse in self.parsers.items() if name != "READY"}
         for name in self.RAW:
             parsers[name] = _guarded(name, self._handed(name))
@@ -209,9 +211,33 @@ class _State(ConnectionState["GatewayClient"]):
     def parse_ready(self, data: Any) -> None:
         """Begin a session; the listener hears of it before any later event."""
         super().parse_ready(data)
+        self._awaited = {guild["id"] for guild in data["guilds"]}
+        self.servers_known.clear()
+        self._arrived(None)
         client = self._get_client()
         client.connected()
         self._listener.on_session(client)
+
+    async def close(self) -> None:
+        """Leave nothing behind: the library waits for servers in a task that it does not end."""
+        waiting = self._ready_task
+        while waiting is not None and not waiting.done():
+            # More than once: before Python 3.12, `wait_for` may swallow a cancellation.
+            waiting.cancel()
+            await asyncio.wait([waiting], timeout=_AGAIN_SECONDS)
+        await super().close()
+
+    def parse_guild_create(self, data: Any) -> None:
+        """Learn of a server."""
+        try:
+            super().parse_guild_create(data)
+        finally:
+            self._arrived(data.get("id"))
+
+    def _arrived(self, guild: str | None) -> None:
+        self._awaited.discard(guild or "")
+        if not self._awaited:
+            self.servers_known.set()
 
     def _handed(self, name: str) -> Callable[[Any], None]:
         def handed(data: Any) -> None:
@@ -252,7 +278,6 @@ class GatewayClient(discord.Client):
             chunk_guilds_at_startup=False,
             allowed_mentions=discord.AllowedMentions.none(),
             heartbeat_timeout=HEARTBEAT_SECONDS,
-            guild_ready_timeout=GUILDS_SECONDS,
         )
 
     @property
@@ -264,6 +289,12 @@ class GatewayClient(discord.Client):
     def state(self) -> ConnectionState[GatewayClient]:
         """What the library's own objects are made from."""
         return self._connection
+
+    async def wait_for_servers(self, seconds: float) -> None:
+        """Return when it is known which channels there are, or after so many seconds: a server may be out of order."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._own_state.servers_known.wait()
 
     @property
     def logged_in(self) -> bool:

@@ -183,7 +183,8 @@ def message_json(number: str, channel: str, author: User, text: str, mentions: l
 
 def seen_by(bot: Bot, message: dict[str, Any], *, direct: bool, intents: int) -> dict[str, Any]:
     """Return a message as a bot sees it: without the intent, words of others only when it is meant."""
-    mentioned = any(user["id"] == bot.user.id for user in message.get("mentions", []))
-    if direct or mentioned or intents & CONTENT or message.get("author", {}).get("id") == bot.user.id:
+    if direct or intents & CONTENT or message["author"]["id"] == bot.user.id:
+        return message
+    if any(user["id"] == bot.user.id for user in message["mentions"]):
         return message
     return {**message, "content": "", "attachments": [], "embeds": [], "components": []}
