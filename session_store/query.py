@@ -235,7 +235,8 @@ def _says_nothing(term: Term) -> bool:
 
 
 def _pieces(term: Term) -> Iterator[Term]:
-    if term.spelled and " " not in term.literal and not any(unspaced for _, _, unspaced in runs(term.literal)):
+    one = " " not in term.literal and not any(unspaced for _, _, unspaced in runs(term.literal))
+    if not term.tokens or (term.spelled and one):
         yield term
         return
     for _, run, unspaced in runs(term.literal):

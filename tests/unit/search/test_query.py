@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from session_store.errors import QueryError, StoreError
@@ -144,6 +144,7 @@ def test_relaxed_finds_what_strict_does_not(bench: Bench) -> None:
 
 
 @given(st.text(max_size=60))
+@example("\x1b\u00b4")
 def test_any_text_is_a_query_or_a_query_error(text: str) -> None:
     """No input reaches the caller as another error, and whatever is wanted can be told."""
     try:
