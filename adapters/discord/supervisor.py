@@ -28,7 +28,7 @@ REPLACE_SECONDS = 90.0
 LONGEST_SESSION_WAIT = 120.0
 #: A session that lasted so long was a good one: the next trouble is a new one.
 STEADY_SECONDS = 300.0
-_LOOK_SECONDS = 5.0
+LOOK_SECONDS = 5.0
 _PORTAL = "https://discord.com/developers/applications"
 _UNAUTHORIZED = 401
 _TOO_MANY = 429
@@ -122,7 +122,7 @@ class Supervisor:
         running = asyncio.create_task(client.start(self._token), name="discord client")
         try:
             while not running.done():
-                await asyncio.wait([running], timeout=_LOOK_SECONDS)
+                await asyncio.wait([running], timeout=LOOK_SECONDS)
                 lost = client.lost_since
                 if lost is not None and asyncio.get_running_loop().time() - lost > REPLACE_SECONDS:
                     raise Unresponsive(f"no session for {REPLACE_SECONDS:.0f} s")
