@@ -1,4 +1,4 @@
-"""The core of a gateway over a real store, with a fake platform and a fake agent; nothing runs unless a test runs it."""
+"""The core of a gateway over a real store, with a fake platform and a fake agent; a test says what runs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from gateway import desk
 from gateway.agents.base import AgentContext, AgentEvent, Final
+from gateway.desk import Desk
 from session_store import Claim, NewInbox, NewMessage, PlaceRef, SessionDB
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.fakes import FakeAgent
@@ -150,9 +152,6 @@ async def test_typing_is_shown_where_the_answer_will_go_if_it_takes_a_moment(
     db: SessionDB, agent: FakeAgent, hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer that is there at once needs no sign; a slow one shows it until it is there."""
-    from gateway import desk  # noqa: PLC0415
-    from gateway.desk import Desk  # noqa: PLC0415
-
     monkeypatch.setattr(desk, "TYPING_AFTER", 0.0)
     monkeypatch.setattr(desk, "TYPING_SECONDS", 0.01)
     shown = asyncio.Event()
