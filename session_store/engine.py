@@ -51,7 +51,7 @@ class StoreEngine:
         self._changing = asyncio.Lock()
 
     async def open(self) -> None:
-        """Open or create the database; see schema.py for what is refused."""
+        """Open or create the database; see opening.py for what is refused."""
         async with self._changing:
             if self._open is None:
                 self._open = await _Open.start(self._path)
@@ -59,12 +59,14 @@ class StoreEngine:
 
     async def close(self) -> None:
         """Commit what was submitted and close everything. Safe to repeat; a cancellation is raised afterwards."""
-        if self._open is None or self._pid != os.getpid():
-            return
+        if self._open is not None and self._pid == os.getpid():
+            await settle(self._close())
+
+    async def _close(self) -> None:
         async with self._changing:
             opened, self._open = self._open, None
             if opened is not None:
-                await settle(opened.stop())
+                await opened.stop()
 
     async def write(self, op: Callable[[Tx], T], *, size: int = 0) -> T:
         """Commit one operation; see `Engine`."""
@@ -102,7 +104,11 @@ class _Open:
     async def start(cls, path: str | os.PathLike[str] | None) -> _Open:
         """Open the database on a thread of its own."""
         opening = _Opening(path)
-        connection = await HopConnection.open(opening)
+        try:
+            connection = await HopConnection.open(opening)
+        except BaseException:
+            opening.abandon()
+            raise
         return cls(opening.files, opening.committer, connection)
 
     async def stop(self) -> None:
@@ -123,21 +129,23 @@ class _Open:
 
 
 class _Opening:
-    """Opens the writer connection, on its thread; keeps what else was made on the way."""
+    """Opens the writer connection, on its thread; keeps what else is made on the way."""
 
     files: StoreFiles
     committer: Committer
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._path = path
+        self._ticket: Ticket | None = None
 
     def __call__(self) -> sqlite3.Connection:
         self.files = StoreFiles(default_path() if self._path is None else self._path)
-        ticket = Ticket(self.files.lock, patient=driver().safe_mode)
-        try:
-            raw = open_writer(self.files, ticket)
-            self.committer = Committer(self.files, ticket, raw)
-        except BaseException:
-            ticket.close()
-            raise
+        self._ticket = Ticket(self.files.lock, patient=driver().safe_mode)
+        raw = open_writer(self.files, self._ticket)
+        self.committer = Committer(self.files, self._ticket, raw)
         return raw
+
+    def abandon(self) -> None:
+        """Let go of what was made, after a failure or a cancellation; the connection is closed already."""
+        if self._ticket is not None:
+            self._ticket.close()

@@ -75,7 +75,7 @@ class _Look:
 
     @property
     def empty(self) -> bool:
-        return not self.application_id and not self.tables
+        return not (self.application_id or self.user_version or self.tables)
 
 
 # --- looking, without touching ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from session_store import SessionDB, StoreClosed
+from session_store import SessionDB, StoreClosed, StoreForeign
 from session_store.engine import StoreEngine
 
 
@@ -89,7 +89,8 @@ async def test_a_cancelled_closing_closes_all_the_same(home: Path) -> None:
 
 @pytest.mark.parametrize("turns_of_the_loop", range(0, 12, 2))
 async def test_a_cancelled_opening_leaves_nothing(home: Path, turns_of_the_loop: int) -> None:
-    """Cancelled at any moment: no thread, no lock; the next one opens."""
+    """Cancelled at any moment: no thread, no open file, no lock; the next one opens."""
+    files = descriptors()
     opening = asyncio.create_task(SessionDB(home / "state.db").open())
     for _ in range(turns_of_the_loop):
         await asyncio.sleep(0)
@@ -98,8 +99,20 @@ async def test_a_cancelled_opening_leaves_nothing(home: Path, turns_of_the_loop:
         await opening
 
     assert not await database_threads()
+    assert descriptors() == files
     async with SessionDB(home / "state.db") as db:
         await db.create_session("s", "cli")
+
+
+async def test_a_failed_opening_leaves_nothing(home: Path) -> None:
+    """The same when the file is refused."""
+    (home / "state.db").write_text("not a database " * 1000)
+    files = descriptors()
+    with pytest.raises(StoreForeign):
+        await SessionDB(home / "state.db").open()
+
+    assert not await database_threads()
+    assert descriptors() == files
 
 
 async def test_a_cancelled_scope_closes_the_store(home: Path) -> None:
