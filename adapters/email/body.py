@@ -175,4 +175,4 @@ def _shown(value: str) -> str:
         piece if isinstance(piece, str) else _as_text(piece, charset or "raw-unicode-escape")
         for piece, charset in pieces
     ]
-    return _UNPRINTABLE.sub(" ", "".join(words)).strip()
+    return _UNPRINTABLE.sub(" ", "".join(words) or value).strip()

@@ -274,15 +274,26 @@ class ImapClient:
 
 async def _connected(server: Server, context: ssl.SSLContext) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect and hear the greeting; with STARTTLS, everything heard before it is forgotten."""
-    reader, writer = await asyncio.open_connection(
-        server.host, server.port, limit=_LONGEST_LINE, ssl=context if server.tls == "tls" else None
+    reader, protocol = _ears()
+    transport, _ = await asyncio.get_running_loop().create_connection(
+        lambda: protocol, server.host, server.port, ssl=context if server.tls == "tls" else None
     )
     try:
         await _greeted(reader)
-        return await _encrypted(reader, writer, server.host, context) if server.tls == "starttls" else (reader, writer)
+        if server.tls == "starttls":
+            transport.write(b"tls STARTTLS\r\n")
+            await _agreed_to_tls(reader)
+            reader, protocol = _ears()
+            transport = await _encrypted(transport, protocol, server.host, context)
     except BaseException:
-        writer.transport.abort()
+        transport.abort()
         raise
+    return reader, asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
+
+
+def _ears() -> tuple[asyncio.StreamReader, asyncio.StreamReaderProtocol]:
+    reader = asyncio.StreamReader(limit=_LONGEST_LINE)
+    return reader, asyncio.StreamReaderProtocol(reader)
 
 
 async def _greeted(reader: asyncio.StreamReader) -> None:
@@ -291,23 +302,22 @@ async def _greeted(reader: asyncio.StreamReader) -> None:
         raise ConnectionError(f"it greets with {greeting[:80].decode('ascii', 'replace')!r}")
 
 
-async def _encrypted(
-    plain: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, context: ssl.SSLContext
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Go over to TLS; what was heard before counts for nothing, since anybody may have said it."""
-    writer.write(b"tls STARTTLS\r\n")
-    while not (answer := (await _line(plain)).text).startswith(b"tls "):
+async def _agreed_to_tls(reader: asyncio.StreamReader) -> None:
+    while not (answer := (await _line(reader)).text).startswith(b"tls "):
         pass
     if not answer.upper().startswith(b"TLS OK"):
         raise ConnectionError("it refuses STARTTLS")
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_LONGEST_LINE, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport = await loop.start_tls(writer.transport, protocol, context, server_hostname=host)
+
+
+async def _encrypted(
+    plain: asyncio.Transport, protocol: asyncio.StreamReaderProtocol, host: str, context: ssl.SSLContext
+) -> asyncio.Transport:
+    """Go over to TLS with new ears: what was said before may be anybody's words."""
+    transport = await asyncio.get_running_loop().start_tls(plain, protocol, context, server_hostname=host)
     if transport is None:
         raise ConnectionError("the connection ended during STARTTLS")
     protocol.connection_made(transport)
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+    return transport
 
 
 async def _line(reader: asyncio.StreamReader) -> _Line:

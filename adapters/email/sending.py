@@ -101,7 +101,7 @@ class Transmission:
             )
         if isinstance(error, SMTPRecipientRefused):
             status = _STATUS.search(error.message)
-            if status["1"] == "1" if status else error.code in _NO_SUCH_MAILBOX:
+            if status[1] == "1" if status else error.code in _NO_SUCH_MAILBOX:
                 return Gone(f"There is no such mailbox ({words}).")
         return Refused(f"The mail server refused the mail ({words}).")
 

@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import tempfile
 import time
@@ -39,7 +38,7 @@ ssl = yes
 ssl_cert = <{home}/certificate.pem
 ssl_key = <{home}/key.pem
 disable_plaintext_auth = no
-auth_mechanisms = {mechanisms}
+auth_mechanisms = plain
 auth_failure_delay = 0
 mail_location = maildir:~/Maildir
 mail_uid = dovecot
@@ -62,6 +61,13 @@ service imap-login {{
     ssl = yes
   }}
 }}
+# Without this, a refused password makes the next login wait.
+service anvil {{
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
+}}
+{more}
 """
 
 
@@ -73,11 +79,11 @@ def missing() -> str | None:
 
 
 class Dovecot:
-    """One server with its mailboxes, as a context manager."""
+    """One server with its mailboxes, as a context manager; `more` are further lines of its configuration."""
 
-    def __init__(self, mechanisms: str = "plain") -> None:
+    def __init__(self, more: str = "") -> None:
         self._home = Path(tempfile.mkdtemp(prefix="threadline-dovecot-"))
-        self._mechanisms = mechanisms
+        self._more = more
         self._process: subprocess.Popen[bytes] | None = None
         self.port, self.tls_port = _free_ports()
         self.certificate = self._home / "certificate.pem"
@@ -93,10 +99,10 @@ class Dovecot:
         (self._home / "dovecot.conf").write_text(
             _CONFIGURATION.format(
                 home=self._home,
-                mechanisms=self._mechanisms,
                 password=PASSWORD,
                 port=self.port,
                 tls_port=self.tls_port,
+                more=self._more,
             )
         )
         self.start()
@@ -111,7 +117,7 @@ class Dovecot:
     def start(self) -> None:
         """Start and wait until it answers."""
         self._process = subprocess.Popen(  # noqa: S603 - the system's server, on our own file
-            ["/usr/sbin/dovecot", "-F", "-c", str(self._home / "dovecot.conf")]
+            ["/usr/sbin/dovecot", "-F", "-c", str(self._home / "dovecot.conf")], start_new_session=True
         )
         deadline = time.monotonic() + START_SECONDS
         while True:
@@ -125,19 +131,20 @@ class Dovecot:
                 time.sleep(0.02)
 
     def stop(self) -> None:
-        """End it and every connection."""
+        """End it at once, with the processes that serve connections."""
         process, self._process = self._process, None
         if process is not None:
-            process.send_signal(signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=START_SECONDS)
 
-    def deliver(self, user: str, mail: bytes) -> None:
-        """Put a mail into a user's mailbox."""
+    def deliver(self, user: str, mail: bytes, age: float = 0.0) -> None:
+        """Put a mail into a user's mailbox, as if it had come `age` seconds ago."""
         folder = self._maildir(user)
         name = f"{time.time_ns()}.{uuid.uuid4().hex}.here"
         draft = folder / "tmp" / name
         draft.write_bytes(mail)
         shutil.chown(draft, "dovecot", "dovecot")
+        os.utime(draft, (time.time() - age,) * 2)
         draft.rename(folder / "new" / name)
 
     @contextlib.contextmanager
@@ -201,8 +208,3 @@ def _certify(home: Path) -> None:
         check=True,
         capture_output=True,
     )
-
-
-def trusting(certificate: Path) -> ssl.SSLContext:
-    """A context that trusts only this certificate."""
-    return ssl.create_default_context(cafile=str(certificate))

@@ -10,6 +10,7 @@ holds, per step (`MAIL`, `RCPT`, `DATA`), what is answered instead of yes: a sta
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -44,6 +45,8 @@ class MailServer:
         self._connections: list[SMTP] = []
         self.answers: dict[str, str] = {}
         self.accepted: list[Accepted] = []
+        #: The steps that were asked for, and an event for the next one.
+        self.steps: list[str] = []
         self.asked = asyncio.Event()
         self.port = 0
 
@@ -74,7 +77,10 @@ class MailServer:
         auth: dict[str, Any] = {}
         if self._logins is not None:
             auth = {"authenticator": self._judge, "auth_required": True, "auth_require_tls": False}
-        connection = SMTP(self, hostname="localhost", loop=asyncio.get_running_loop(), **auth)
+        with warnings.catch_warnings():
+            # The library warns of passwords over plain connections; this one does not leave the machine.
+            warnings.simplefilter("ignore", UserWarning)
+            connection = SMTP(self, hostname="localhost", loop=asyncio.get_running_loop(), **auth)
         self._connections.append(connection)
         return connection
 
@@ -109,6 +115,7 @@ class MailServer:
 
     async def _answer(self, step: str, server: SMTP) -> str:
         answer = self.answers.get(step, "250 OK")
+        self.steps.append(step)
         self.asked.set()
         if answer == DROP:
             _cut(server)
