@@ -37,6 +37,10 @@ _PUBLIC_THREAD: Final = 11
 _NO_PERMISSION: Final = frozenset({50001, 50013})
 
 
+class Garbled(Exception):
+    """The answer is none, so nobody knows whether there is a thread."""
+
+
 async def open_thread(client: GatewayClient, place: Place, title: str) -> Place:
     """Open a thread named `title` in the channel of `place`; returns the place of its messages. Raises a SendError."""
     try:
@@ -82,7 +86,7 @@ async def _open(client: GatewayClient, place: Place, channel: dict[str, Any], na
             raise
         except aiohttp.ClientConnectorError:
             raise
-        except (Repeated, aiohttp.ClientError, OSError) as error:
+        except (Garbled, Repeated, aiohttp.ClientError, OSError) as error:
             problem = error
         else:
             return _place(place, made)
@@ -108,7 +112,9 @@ async def _create(client: GatewayClient, kind: int, number: int, name: str) -> d
             auto_archive_duration=ARCHIVE_MINUTES,
             type=_ANNOUNCEMENT_THREAD if kind == _ANNOUNCEMENTS else _PUBLIC_THREAD,
         )
-    return dict(made)
+    if not isinstance(made, dict) or not {"id", "name"} <= made.keys():
+        raise Garbled(f"an answer that is no thread: {made!r:.100}")
+    return made
 
 
 async def _find(client: GatewayClient, channel: dict[str, Any], name: str, earliest: float) -> dict[str, Any] | None:
