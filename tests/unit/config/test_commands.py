@@ -110,12 +110,12 @@ def test_check_tells_every_problem_on_a_line(home: Path) -> None:
 
 def test_check_tells_what_this_version_cannot_serve(home: Path) -> None:
     """Well-formed settings of a platform without an adapter are a problem too."""
-    (home / "config.yaml").write_text("platforms: {discord: {enabled: true, token: x}}\n")
+    (home / "config.yaml").write_text("platforms: {slack: {enabled: true, bot_token: x, app_token: y}}\n")
 
     result = config("check")
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("platforms.discord is enabled, but this version")
+    assert result.stderr.startswith("platforms.slack is enabled, but this version")
 
 
 def test_show_prints_what_is_in_force(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ platforms:
 
     sentences = settings.unavailable()
 
-    assert [sentence.split()[0] for sentence in sentences] == ["platforms.slack", "platforms.discord"]
+    assert [sentence.split()[0] for sentence in sentences] == ["platforms.slack"]
     assert "no adapter for Slack yet" in sentences[0]
 
 
