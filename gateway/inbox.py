@@ -97,4 +97,5 @@ class InboundEdge:
         account = self._served.get((message.place.platform, message.place.account))
         if account is not None and account.groups == "always":
             return True
-        return bool(message.place.thread) and await self._db.routes.session_for(key) is not None
+        threaded = bool(message.place.thread) or message.place.chat_type == "thread"
+        return threaded and await self._db.routes.session_for(key) is not None
