@@ -223,7 +223,8 @@ class _Service:
                     told, told_at = states, anyio.current_time()
                 except StoreError as error:
                     _log.warning("status_not_told", error=str(error))
-            await anyio.sleep(STATUS_SECONDS)
+                    await anyio.sleep(STATUS_SECONDS)
+            await self._entrances.news(STATUS_SECONDS)
 
 
 def _address(host: str, listener: socket.socket) -> str:

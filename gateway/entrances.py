@@ -39,8 +39,10 @@ class Entrances:
         self._adapters = adapters
         self._deliver = deliver
         self._opened = opened
+        self._begun: set[Account] = set()
         self._failed: dict[Account, str] = {}
         self._trouble: dict[Account, str] = {}
+        self._news = anyio.Event()
 
     async def run(self) -> None:
         """Keep every account up until cancelled; returns only when none is left that could work."""
@@ -64,8 +66,16 @@ class Entrances:
                 state, problem = AdapterState.FAILED, self._failed[account]
             elif account in self._trouble:
                 state, problem = AdapterState.RETRYING, self._trouble[account]
+            elif account not in self._begun:
+                state = AdapterState.STARTING
             told["/".join(account)] = {"state": state.value, "problem": problem}
         return told
+
+    async def news(self, seconds: float) -> None:
+        """Return when an account was started or has failed, or after `seconds`; other changes are not told."""
+        with anyio.move_on_after(seconds):
+            await self._news.wait()
+        self._news = anyio.Event()
 
     async def _keep(self, account: Account) -> None:
         adapter = self._adapters[account]
@@ -73,15 +83,18 @@ class Entrances:
         while True:
             began = anyio.current_time()
             try:
+                self._begun.add(account)
                 await adapter.start(self._deliver)
                 self._trouble.pop(account, None)
                 self._opened(account)
+                self._news.set()
                 while adapter.state is not AdapterState.STOPPED:  # noqa: ASYNC110 - it tells only when asked
                     await anyio.sleep(LOOK_SECONDS)
                 self._trouble[account] = "It has ended by itself and is started again; the reason is in the log."
                 _log.error("account_ended", account="/".join(account))
             except StartError as error:
                 self._failed[account] = str(error)
+                self._news.set()
                 _log.error("account_failed", account="/".join(account), problem=str(error))
                 return
             except Exception as error:  # noqa: BLE001 - one account must not take the others down, whatever happens to it

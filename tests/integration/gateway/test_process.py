@@ -1,0 +1,205 @@
+"""The gateway as a process: starting, being refused, stopping, and what it does when the disk is full."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.stopping import LIMIT_SECONDS
+from tests.conftest import Elsewhere
+from tests.emulators.telegram import TelegramEmulator
+from tests.gateways import GatewayProcess, eventually, telegram_home, threadline
+
+
+def logged(gateway: GatewayProcess, words: str) -> Callable[[], Awaitable[bool]]:
+    """Whether the gateway has logged these words."""
+
+    async def look() -> bool:
+        return words in await asyncio.to_thread(gateway.logged)
+
+    return look
+
+
+async def test_it_prints_where_it_is_and_that_address_works(configured: Path) -> None:
+    """Any free port will do; the address holds the token, and names the home and what to do next."""
+    async with GatewayProcess(configured).running() as gateway:
+        assert ":0/" not in gateway.address
+        async with httpx.AsyncClient(trust_env=False, follow_redirects=True) as client:
+            assert (await client.get(gateway.address)).status_code == 200
+            assert (await client.get(gateway.address.partition("/?")[0] + "/api/sessions")).status_code == 200
+        assert await gateway.stop() == 0
+    assert "draining" in gateway.logged()
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/St_Johns", "Nowhere/Unknown"])
+async def test_it_starts_and_answers_in_any_zone(configured: Path, telegram: TelegramEmulator, zone: str) -> None:
+    """Also in one that the machine does not know, with the days of another."""
+    reset = {"mode": "daily", "at_hour": 4, "timezone": "America/New_York"}
+    telegram_home(configured, telegram.base_url, telegram.token, session_reset=reset)
+    async with GatewayProcess(configured, TZ=zone).running() as gateway:
+        telegram.say("The zone does not matter")
+        await telegram.until(lambda: len(telegram.sent) == 1, 20)
+        assert await gateway.stop() == 0
+    assert "zone" in telegram.sent[0].text
+
+
+async def test_a_second_gateway_with_the_same_token_is_refused_in_one_sentence(
+    configured: Path, telegram: TelegramEmulator, tmp_path: Path
+) -> None:
+    """In the same home and in another; the first one is not disturbed."""
+    other = telegram_home(tmp_path / "other", telegram.base_url, telegram.token)
+    runtime = str(tmp_path / "run")
+    async with GatewayProcess(configured, XDG_RUNTIME_DIR=runtime).running() as first:
+        for home in (configured, other):
+            second = GatewayProcess(home, XDG_RUNTIME_DIR=runtime)
+            second.log = tmp_path / "second.log"
+            code, said = await second.refused()
+            assert code == 1
+            (sentence,) = said.strip().splitlines()[-1:]
+            assert sentence.startswith("Another gateway on this machine already serves the telegram account")
+            assert telegram.token not in said
+        telegram.say("The first one goes on")
+        await telegram.until(lambda: len(telegram.sent) == 1, 20)
+        assert await first.stop() == 0
+    assert len(telegram.sent) == 1
+
+
+async def test_after_a_kill_it_starts_at_once_and_finishes_what_was_begun(
+    configured: Path, telegram: TelegramEmulator, elsewhere: Elsewhere
+) -> None:
+    """No stale lock, no stale lease; the answer that was being sent is sent again, and counted."""
+    telegram.fail("sendMessage", "hang", times=1)
+    async with GatewayProcess(configured).running() as gateway:
+        telegram.say("Kill me in the middle")
+        await telegram.until(lambda: any(method == "sendMessage" for method, _ in telegram.calls), 20)
+        await gateway.kill()
+        await gateway.start()
+        await telegram.until(lambda: len(telegram.sent) == 1, 20)
+        assert await gateway.stop() == 0
+    assert elsewhere("SELECT state, resends FROM outbox") == [{"state": "sent", "resends": 1}]
+    assert len(elsewhere("SELECT id FROM messages")) == 2
+
+
+async def test_a_hung_send_does_not_hold_up_the_end(
+    configured: Path, telegram: TelegramEmulator, elsewhere: Elsewhere
+) -> None:
+    """The drain ends in its time; what became of the send is left as unknown and settled at the next start."""
+    telegram.fail("sendMessage", "hang", times=1)
+    async with GatewayProcess(configured).running() as gateway:
+        telegram.say("Never delivered at first")
+        await telegram.until(lambda: any(method == "sendMessage" for method, _ in telegram.calls), 20)
+        began = time.monotonic()
+        assert await gateway.stop() == 0
+        assert time.monotonic() - began < LIMIT_SECONDS
+        await gateway.start()
+        await telegram.until(lambda: len(telegram.sent) == 1, 20)
+        assert await gateway.stop() == 0
+    (row,) = elsewhere("SELECT state, resends FROM outbox")
+    assert (row["state"], row["resends"]) == ("sent", 1)
+
+
+async def test_the_second_signal_ends_it_at_once(configured: Path, telegram: TelegramEmulator) -> None:
+    """A person who presses Ctrl-C twice does not wait for a hung send."""
+    telegram.fail("sendMessage", "hang", times=None)
+    async with GatewayProcess(configured).running() as gateway:
+        telegram.say("hang")
+        await telegram.until(lambda: any(method == "sendMessage" for method, _ in telegram.calls), 20)
+        gateway.signal(signal.SIGINT)
+        await eventually(logged(gateway, "told_to_stop"))
+        gateway.signal(signal.SIGINT)
+        assert await gateway._gone() == 128 + signal.SIGINT  # noqa: SLF001 - a third way to end
+
+
+async def test_status_and_stop_from_the_command_line(configured: Path, telegram: TelegramEmulator) -> None:
+    """Status while it runs, stop waits until it has ended, and there is nothing to stop afterwards."""
+    async with GatewayProcess(configured).running() as gateway:
+        await telegram.until(lambda: any(method == "getUpdates" for method, _ in telegram.calls), 20)
+        telegram.say("One to count")
+        await telegram.until(lambda: len(telegram.sent) == 1, 20)
+        status = await threadline(configured, "gateway", "status")
+        assert status.code == 0, status.err
+        assert gateway.address.partition("/?")[0] in status.out
+        assert "telegram/main: connected" in status.out
+        assert "outbox: sent 1" in status.out
+        stopped = await threadline(configured, "gateway", "stop")
+        assert stopped.code == 0, stopped.err
+        assert await gateway._gone() == 0  # noqa: SLF001 - ended by somebody else
+    again = await threadline(configured, "gateway", "stop")
+    assert again.code == 1
+
+
+async def test_no_log_line_holds_a_token(configured: Path, telegram: TelegramEmulator) -> None:
+    """Neither of a good run nor of one in trouble."""
+    telegram.fail("getUpdates", "garbage", times=2)
+    telegram.fail("sendMessage", "drop", times=1)
+    async with GatewayProcess(configured).running() as gateway:
+        telegram.say("The trouble is over")
+        await telegram.until(lambda: len(telegram.sent) == 1, 30)
+        assert await gateway.stop() == 0
+    log = gateway.logged()
+    assert "outcome_unknown" in log
+    assert telegram.token not in log
+    assert gateway.address.rpartition("=")[2] not in log
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root can mount a small disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(  # noqa: S603 - our own words
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)],  # noqa: S607 - the system's own
+        check=False,
+        capture_output=True,
+    )
+    if done.returncode:
+        pytest.skip("no small disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)  # noqa: S603, S607 - the same
+
+
+async def test_a_full_disk_loses_nothing_and_work_goes_on_by_itself(
+    small_disk: Path, telegram: TelegramEmulator
+) -> None:
+    """Messages stay with the platform until they can be stored; then all are answered, in order, without a restart."""
+    home = telegram_home(small_disk / "home", telegram.base_url, telegram.token)
+    gateway = GatewayProcess(home)
+    gateway.log = small_disk.parent / "gateway.log"
+    async with gateway.running():
+        telegram.say("fact-0 fits")
+        await telegram.until(lambda: len(telegram.sent) == 1, 20)
+        _fill(small_disk)
+        numbers = [telegram.say(f"fact-{number} " + "does not fit " * 300) for number in range(1, 6)]
+        await eventually(logged(gateway, "disk is full"))
+        assert not all(telegram.updates[number].confirmed for number in numbers)
+        (small_disk / "ballast").unlink()
+        await telegram.until(lambda: len(telegram.sent) == 6, 40)
+        await telegram.until(lambda: all(telegram.updates[number].confirmed for number in numbers), 40)
+        assert await gateway.stop() == 0
+    said = [next(word for word in sent.text.split() if word.startswith("fact-")) for sent in telegram.sent]
+    assert said == [f"fact-{number}" for number in range(6)]
+    export = await threadline(home, "sessions", "export", "-")
+    messages = json.loads(export.out)["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant"] * 6
+
+
+def _fill(disk: Path) -> None:
+    """Write until nothing more fits."""
+    with (disk / "ballast").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"\0" * 4096)
+        except OSError:
+            return
