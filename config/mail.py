@@ -24,10 +24,7 @@ _DOMAIN: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 def canonical_address(text: str) -> str:
     """Return the one spelling of an address; raises ValueError where it is none that we can tell apart from others."""
     local, _, domain = text.lower().rpartition("@")
-    if (
-        len(text) > _LONGEST
-        or len(local) > _LONGEST_LOCAL
-        or not (_LOCAL.fullmatch(local) and _DOMAIN.fullmatch(domain))
-    ):
+    fitting = text.isascii() and len(text) <= _LONGEST and len(local) <= _LONGEST_LOCAL
+    if not (fitting and _LOCAL.fullmatch(local) and _DOMAIN.fullmatch(domain)):
         raise ValueError("not a mail address")
     return f"{local}@{domain}"

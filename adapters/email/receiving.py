@@ -71,6 +71,7 @@ class Receiver:
         self._uid_validity = 0
         self._taken: dict[int, bool] = {}
         self._failures = 0
+        self._pushes = True
 
     async def connect(self) -> None:
         """Open the folder; raises Misconfigured or ImapError."""
@@ -166,7 +167,21 @@ class Receiver:
             self._failures = 0
             self._report(AdapterState.CONNECTED, None)
             if not more:
-                await _news(client)
+                await self._news(client)
+
+    async def _news(self, client: ImapClient) -> None:
+        """Return when there may be new mail."""
+        if self._pushes and "IDLE" in client.capabilities:
+            try:
+                await client.idle(IDLE_SECONDS)
+            except CommandRefused as error:
+                _log.warning("email_idle_refused", host=self._account.imap.host, reason=str(error))
+                self._pushes = False
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):
+                await client.news.wait()
+        await client.noop()
 
     async def _round(self, client: ImapClient, folder: Folder) -> tuple[str | None, bool]:
         """Deliver and mark a batch; returns what went wrong, and whether there is more to do at once."""
@@ -228,17 +243,6 @@ class Receiver:
 def unreachable(server: Server, error: ImapError) -> str:
     """Return a sentence for people about a server that does not work now."""
     return f"The mail server {server.host} cannot be reached ({error}); this is tried again until it works."
-
-
-async def _news(client: ImapClient) -> None:
-    """Return when there may be new mail."""
-    if "IDLE" in client.capabilities:
-        await client.idle(IDLE_SECONDS)
-        return
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(POLL_SECONDS):
-            await client.news.wait()
-    await client.noop()
 
 
 def _criteria(folder: Folder) -> str:
