@@ -246,6 +246,9 @@ class Adapter(Protocol):
 class CatchesUp(Protocol):
     """What an adapter also has whose platform keeps nothing for us: it asks for what came while we were away."""
 
-    def resume_from(self, last: Mapping[Place, str]) -> None:
-        """Say, before `start`, which message id is the newest one known in each place; of others nothing is asked."""
+    def resume_from(self, last: Mapping[Place, str], since: float | None = None) -> None:
+        """Say, before `start`, which message id is the newest one known in each place; of others nothing is asked.
+
+        since: Unix time up to which everything was surely taken in, so that nothing older is asked for again.
+        """
         ...

@@ -76,6 +76,7 @@ class DiscordAdapter:
         self._commands = tuple(commands)
         self._channels = Channels(account)
         self._last: dict[Place, str] = {}
+        self._since: float | None = None
         self._state = AdapterState.STOPPED
         self._problem: str | None = None
         self._failing: dict[str, str] = {}
@@ -115,9 +116,10 @@ class DiscordAdapter:
             return next(iter(self._failing.values()))
         return self._problem
 
-    def resume_from(self, last: Mapping[Place, str]) -> None:
-        """Say, before `start`, which message is the last known one in each place."""
-        self._last.update(last)
+    def resume_from(self, last: Mapping[Place, str], since: float | None = None) -> None:
+        """Say, before `start`, which message is the last known one in each place; see `adapters.base.CatchesUp`."""
+        self._last = dict(last)
+        self._since = since
 
     async def start(self, deliver: Deliver) -> None:
         """Connect and begin to deliver; see the module's contract."""
@@ -126,7 +128,7 @@ class DiscordAdapter:
         self._report(AdapterState.STARTING, None)
         self._first = asyncio.Event()
         self._failing.clear()
-        self._intake = Intake(self._channels, deliver, self._trouble, self._last)
+        self._intake = Intake(self._channels, deliver, self._trouble, self._last, self._since)
         self._supervisor = Supervisor(self._make_client, self._token, self._report)
         self._running = asyncio.create_task(self._run(self._supervisor), name="discord supervisor")
         try:
@@ -153,7 +155,7 @@ class DiscordAdapter:
         if self._calls:
             waits.append(asyncio.wait(set(self._calls), timeout=STOP_GRACE))
         if intake is not None:
-            self._last.update(intake.known())
+            self._last, self._since = intake.known(), None
             waits.append(intake.close(CLOSE_SECONDS))
         await asyncio.gather(*waits)
         for call in self._calls:
@@ -190,16 +192,17 @@ class DiscordAdapter:
 
     def on_session(self, client: GatewayClient) -> None:
         """Catch up, and see to it that the commands are listed."""
+        if self._intake is None:
+            return
         self._report(AdapterState.CONNECTED, None)
-        if self._intake is not None:
-            self._intake.begin(client)
+        self._intake.begin(client)
         if self._commands:
             self._aside(_register(client, self._commands))
 
     def on_connection(self, client: GatewayClient) -> None:
         """Tell whether there is a connection."""
-        if client.is_closed() or not client.had_session:
-            return  # the supervisor tells why
+        if self._intake is None or client.is_closed() or not client.had_session:
+            return  # in the latter two cases the supervisor tells why
         if client.lost_since is None:
             self._report(AdapterState.CONNECTED, None)
         else:

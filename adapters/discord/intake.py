@@ -7,8 +7,8 @@ same lines before any live event, so that the order holds. Doubles are the store
 take a message is mended in the same way. An event that cannot be understood is set aside in the log.
 Failure: a channel whose messages cannot be fetched now is tried again every `MEND_SECONDS`; its live messages do not
 wait for that. One that is gone or closed to us is left.
-Limits: `CHANNELS` channels, the newest first; `PAGES` hundreds of messages a channel, the oldest first. Edits and
-deletions of that time are not told again; a command that finds no room is refused.
+Limits: `CHANNELS` channels, those with the newest messages; of each the newest `PAGES` hundreds of what was missed,
+delivered the oldest first. Edits and deletions of that time are not told; a command that finds no room is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import discord
@@ -40,6 +41,9 @@ MEND_SECONDS = 60.0
 #: How long a catch-up waits for the servers of a new session: they tell where nothing was said, so need not be asked.
 _SERVERS_SECONDS = 2.0
 _SEEN = 5000
+#: How far Discord's clock and ours may differ, and the first time that an id can tell.
+_CLOCKS_SECONDS = 60.0
+_FIRST_DAY = 1_420_070_400.0
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +65,14 @@ class _Gap:
 class Intake:
     """Everything between one account's gateway and the store. Made for one run, which `close` ends."""
 
-    def __init__(self, channels: Channels, deliver: Deliver, trouble: Trouble, last: Mapping[Place, str]) -> None:
+    def __init__(
+        self,
+        channels: Channels,
+        deliver: Deliver,
+        trouble: Trouble,
+        last: Mapping[Place, str],
+        since: float | None = None,
+    ) -> None:
         self._channels = channels
         self._deliver = deliver
         self._trouble = trouble
@@ -75,9 +86,10 @@ class Intake:
         self._gaps: dict[str, _Gap] = {}
         #: Channels whose line had no room: nothing more is taken there before what was left is fetched.
         self._overrun: set[str] = set()
+        earliest = 0 if since is None else _snowflake(since - _CLOCKS_SECONDS)
         for place, number in last.items():
             if place.chat.isdigit() and number.isdigit():
-                self._note(place, int(number))
+                self._note(place, max(int(number), earliest))
 
     def begin(self, client: GatewayClient) -> None:
         """A session began with nothing to resume: look for what was missed, before anything new."""
@@ -232,17 +244,24 @@ class Intake:
             return
         known = self._seen.get(channel_id)
         place = known[0] if known is not None else await self._place(channel_id, gap.guild_id, client)
-        after = gap.after
+        for data in sorted(await self._missed(client, channel_id, gap.after), key=_number):
+            await self._fetched(client, place, data)
+
+    async def _missed(self, client: GatewayClient, channel_id: str, after: int) -> list[Any]:
+        """Return what a channel holds after a message; of very much, the newest."""
+        missed = await _page(client, channel_id, after=after)
+        if len(missed) < PAGE:
+            return missed
+        missed = []
+        before: int | None = None
         for _ in range(PAGES):
-            page: Any = await client.rest.logs_from(int(channel_id), PAGE, after=after)
-            if not isinstance(page, list):
-                raise events.MalformedEvent(f"a history that is none: {page!r:.100}")
-            for data in sorted(page, key=_number):
-                await self._fetched(client, place, data)
+            page = [data for data in await _page(client, channel_id, before=before) if _number(data) > after]
+            missed += page
             if len(page) < PAGE:
-                return
-            after = max(after, *map(_number, page))
-        _log.error("discord_catch_up_cut", channel=channel_id, messages=PAGES * PAGE)
+                return missed
+            before = min(map(_number, page))
+        _log.error("discord_catch_up_cut", channel=channel_id, messages=len(missed))
+        return missed
 
     async def _fetched(self, client: GatewayClient, place: Place, data: Any) -> None:
         try:
@@ -283,6 +302,20 @@ def _me(client: GatewayClient, place: Place) -> events.Me:
         application=str(client.application_id or ""),
         role=str(role.id) if role is not None else "",
     )
+
+
+async def _page(
+    client: GatewayClient, channel_id: str, *, before: int | None = None, after: int | None = None
+) -> list[Any]:
+    page: Any = await client.rest.logs_from(int(channel_id), PAGE, before=before, after=after)
+    if not isinstance(page, list):
+        raise events.MalformedEvent(f"a history that is none: {page!r:.100}")
+    return page
+
+
+def _snowflake(at: float) -> int:
+    """Return the id that a message of this time would have at least."""
+    return discord.utils.time_snowflake(datetime.fromtimestamp(max(at, _FIRST_DAY), UTC))
 
 
 def _number(data: Any) -> int:

@@ -80,6 +80,8 @@ def problem_of(error: BaseException) -> str:
     if isinstance(error, AttributeError) and error.__context__ is not None:
         # What discord.py 2.7 makes of a first connection that was refused; the reason is behind it.
         error = error.__context__
+    if not isinstance(error, discord.DiscordException | aiohttp.ClientError | OSError | Unresponsive):
+        return f"Connecting to Discord fails in an unforeseen way ({error!r}); this is tried again until it works."
     reason = str(error) or type(error).__name__
     return f"Discord cannot be reached ({reason}); this is tried again until it works."
 

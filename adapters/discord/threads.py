@@ -16,7 +16,7 @@ import aiohttp
 import discord
 from wcwidth import grapheme_boundary_before
 
-from adapters.base import Gone, Place, Refused, UnknownOutcome
+from adapters.base import Place, Refused, UnknownOutcome
 from adapters.discord.connection import GatewayClient, Repeated, once
 from adapters.discord.sending import channel_number, send_error
 from adapters.splitting import utf16_length
@@ -34,7 +34,7 @@ _FORUMS: Final = frozenset({15, 16})
 _TEXT: Final = 0
 _ANNOUNCEMENT_THREAD: Final = 10
 _PUBLIC_THREAD: Final = 11
-_NO_PERMISSION: Final = frozenset({50001, 50013})
+_NO_PERMISSION: Final = 50013
 
 
 class Garbled(Exception):
@@ -81,8 +81,8 @@ async def _open(client: GatewayClient, place: Place, channel: dict[str, Any], na
         except discord.DiscordServerError as error:
             problem = error
         except discord.HTTPException as error:
-            if error.code in _NO_PERMISSION:
-                raise Gone("No thread: the bot needs the permission Create Public Threads there.") from error
+            if error.code == _NO_PERMISSION:
+                raise Refused("No thread: the bot needs the permission Create Public Threads there.") from error
             raise
         except aiohttp.ClientConnectorError:
             raise

@@ -14,7 +14,7 @@ Contract: there is one server with a text channel, an announcement channel, a fo
 direct chat with every person. What is sent is checked as the real server checks it and kept in `sent` in order; a
 repeat with an enforced nonce returns the message that is there. Messages that happen while a bot has no session are
 only in the history. `fail` lays faults in the way of coming REST calls, `gateway` has those of the connection.
-Limits: no media are stored, no limits of its own, one server.
+Limits: no media are stored, no limit of rates unless `limit` is set, one server.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from tests.emulators.discord_control import control
 from tests.emulators.discord_gateway import Gateway
-from tests.emulators.discord_rest import carry_out, find
+from tests.emulators.discord_rest import carry_out, find, limited
 from tests.emulators.discord_rules import (
     DIRECT_MESSAGES,
     GUILD_MESSAGES,
@@ -49,6 +50,7 @@ from tests.emulators.discord_state import (
     Fault,
     FaultAction,
     Kind,
+    Limit,
     Sent,
     User,
     iso,
@@ -80,6 +82,8 @@ class DiscordEmulator:
         self.calls: list[tuple[str, dict[str, str]]] = []
         self.faults: list[Fault] = []
         self.nonces: dict[tuple[str, str, str], tuple[float, dict[str, Any]]] = {}
+        #: The limit of messages for each channel, if there is one.
+        self.limit: Limit | None = None
         #: How many sessions a bot may still begin today.
         self.sessions_left = 1000
         self._news = asyncio.Event()
@@ -325,18 +329,28 @@ class DiscordEmulator:
             self.calls.append((name, parameters))
             fault = next((fault for fault in self.faults if fault.meets(name, parameters)), None)
             if fault is None:
-                return carry_out(self, name, parameters, request)
+                return self._within_limit(name, parameters, request)
             return await self._go_wrong(fault, name, parameters, request)
         except Refusal as refusal:
             return Answer(refusal.body, refusal.status)
         finally:
             self._ring()
 
+    def _within_limit(self, name: str, parameters: dict[str, str], request: Request) -> Answer:
+        if name != "send" or self.limit is None:
+            return carry_out(self, name, parameters, request)
+        room, headers = self.limit.take(parameters["channel"])
+        if not room:
+            refused = limited(Fault(name, "limit", seconds=float(headers["X-RateLimit-Reset-After"])))
+            return replace(refused, headers={**refused.headers, **headers})
+        answer = carry_out(self, name, parameters, request)
+        return replace(answer, headers={**answer.headers, **headers})
+
     async def _go_wrong(self, fault: Fault, name: str, parameters: dict[str, str], request: Request) -> Answer | None:
         answer = carry_out(self, name, parameters, request) if fault.processed else None
         self._ring()
         if fault.action == "limit":
-            return _limited(fault)
+            return limited(fault)
         if fault.action == "delay":
             await asyncio.sleep(fault.seconds)
             return answer or carry_out(self, name, parameters, request)
@@ -347,16 +361,6 @@ class DiscordEmulator:
         if fault.action == "hang":
             await asyncio.Event().wait()
         raise Refusal(fault.status, fault.code, fault.message)
-
-
-def _limited(fault: Fault) -> Answer:
-    headers = {"Retry-After": str(fault.seconds), "X-RateLimit-Scope": "global" if fault.everywhere else "user"}
-    if fault.via:
-        headers["Via"] = "1.1 google"
-    if fault.everywhere:
-        headers["X-RateLimit-Global"] = "true"
-    body = {"message": "You are being rate limited.", "retry_after": fault.seconds, "global": fault.everywhere}
-    return Answer(body, status=429, headers=headers)
 
 
 async def _serve(port: int) -> None:

@@ -8,7 +8,7 @@
 | POST /control/channel | arguments of `DiscordEmulator.channel` | `{"channel": id}` |
 | POST /control/fail | arguments of `Fault` | `{}` |
 | POST /control/heal | | `{}`; every fault is gone, the gateway speaks |
-| POST /control/gateway | `{"do": "reconnect", "invalidate", "forget", "abort", "silent", "close" (with `code`) or "raw" (with `text`)}` | `{}` |
+| POST /control/gateway | `{"do": "reconnect", "invalidate", "forget", "abort", "silent", "hold", "release" (`backwards`), "close" (`code`) or "raw" (`text`)}` | `{}` |
 | GET /control/counts | | numbers of messages said and sent, of sessions begun, resumed, connected |
 | GET /control/sent | `after=COUNT` | the messages sent after the first COUNT |
 | GET /control/calls | | the interactions and how they were answered |
@@ -94,6 +94,10 @@ async def _gateway(emulator: DiscordEmulator, body: dict[str, Any]) -> None:
             gateway.abort()
         case "silent":
             gateway.silent = True
+        case "hold":
+            gateway.hold()
+        case "release":
+            gateway.release(backwards=body.get("backwards", False))
         case "close":
             await gateway.close(body["code"])
         case "raw":

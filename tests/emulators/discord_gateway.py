@@ -77,6 +77,8 @@ class Gateway:
         self.silent = False
         #: What READY says instead of the truth.
         self.ready_instead: dict[str, Any] | None = None
+        #: Where READY tells clients to resume; None: here.
+        self.resume_url: str | None = None
         #: The query that the newest client connected with.
         self.query: dict[str, str] = {}
 
@@ -224,7 +226,7 @@ class Gateway:
         self.sessions[session.id] = session
         for event, body in self._hello(bot):
             if event == "READY":
-                body |= {"session_id": session.id, "resume_gateway_url": self.url}
+                body |= {"session_id": session.id, "resume_gateway_url": self.resume_url or self.url}
                 if self.ready_instead is not None:
                     body = self.ready_instead  # noqa: PLW2901  (that is the fault)
             self._tell(session, event, body)

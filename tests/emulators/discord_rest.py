@@ -18,13 +18,13 @@ from tests.emulators.discord_rules import (
     channel_json,
     units,
 )
-from tests.emulators.discord_state import Bot, Call, Channel, Kind, Sent, snowflake
+from tests.emulators.discord_state import Bot, Call, Channel, Fault, Kind, Sent, snowflake
 from tests.emulators.wire import Answer, Request
 
 if TYPE_CHECKING:
     from tests.emulators.discord import DiscordEmulator
 
-__all__ = ["OPERATIONS", "carry_out", "find"]
+__all__ = ["OPERATIONS", "carry_out", "find", "limited"]
 
 #: For how long a nonce is remembered, and in how many seconds an interaction must have its first answer.
 NONCE_SECONDS = 300.0
@@ -62,9 +62,13 @@ def _history(emulator: DiscordEmulator, bot: Bot, parameters: dict[str, str], re
     limit = int(request.query.get("limit", "50"))
     if not 1 <= limit <= 100:
         raise bad_field("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 100")
-    after = int(request.query.get("after", "0"))
-    found = [message for number, message in channel.messages.items() if int(number) > after][:limit]
-    return Answer(found[::-1])
+    after, before = request.query.get("after"), request.query.get("before")
+    found = list(channel.messages.values())
+    if after is not None:
+        return Answer([message for message in found if int(message["id"]) > int(after)][:limit][::-1])
+    if before is not None:
+        found = [message for message in found if int(message["id"]) < int(before)]
+    return Answer(found[-limit:][::-1])
 
 
 def _send(emulator: DiscordEmulator, bot: Bot, parameters: dict[str, str], request: Request) -> Answer:
@@ -275,3 +279,14 @@ def carry_out(emulator: DiscordEmulator, name: str, parameters: dict[str, str], 
     if bot is None:
         raise Refusal(401, 0, "401: Unauthorized")
     return _PATTERNS[name][2](emulator, bot, parameters, request)
+
+
+def limited(fault: Fault) -> Answer:
+    """Return the answer to what came too often."""
+    headers = {"Retry-After": str(fault.seconds), "X-RateLimit-Scope": "global" if fault.everywhere else "user"}
+    if fault.via:
+        headers["Via"] = "1.1 google"
+    if fault.everywhere:
+        headers["X-RateLimit-Global"] = "true"
+    body = {"message": "You are being rate limited.", "retry_after": fault.seconds, "global": fault.everywhere}
+    return Answer(body, status=429, headers=headers)

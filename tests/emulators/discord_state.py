@@ -16,6 +16,7 @@ __all__ = [
     "Fault",
     "FaultAction",
     "Kind",
+    "Limit",
     "Sent",
     "User",
     "iso",
@@ -119,6 +120,30 @@ class Channel:
     def last(self) -> str | None:
         """Id of the last message."""
         return next(reversed(self.messages), None)
+
+
+@dataclass(slots=True)
+class Limit:
+    """How many messages a channel takes in so many seconds; told to clients in the headers of each answer."""
+
+    count: int
+    seconds: float
+    windows: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def take(self, channel: str) -> tuple[bool, dict[str, str]]:
+        """Count a message; returns whether there was room for it, and the headers."""
+        now = time.monotonic()
+        began, used = self.windows.get(channel, (now, 0))
+        if now - began >= self.seconds:
+            began, used = now, 0
+        room = used < self.count
+        self.windows[channel] = (began, used + room)
+        return room, {
+            "X-RateLimit-Limit": str(self.count),
+            "X-RateLimit-Remaining": str(self.count - used - room),
+            "X-RateLimit-Reset-After": f"{began + self.seconds - now:.3f}",
+            "X-RateLimit-Bucket": "messages",
+        }
 
 
 @dataclass(frozen=True, slots=True)

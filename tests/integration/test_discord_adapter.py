@@ -409,6 +409,17 @@ async def test_without_a_gateway_address_the_api_is_asked(discord: DiscordEmulat
     await adapter.stop()
 
 
+async def test_a_configured_gateway_is_used_for_resuming_too(
+    discord: DiscordEmulator, adapter: DiscordAdapter, gateway: Gateway
+) -> None:
+    """Whatever address the server tells: what stands before it was put there on purpose."""
+    discord.gateway.resume_url = "ws://127.0.0.1:9/elsewhere"
+    await adapter.start(gateway.deliver)
+    discord.gateway.reconnect()
+    await discord.until(lambda: discord.gateway.resumed == 1)
+    assert discord.gateway.query["v"] == "10"
+
+
 async def test_no_session_is_begun_when_few_are_left(discord: DiscordEmulator, gateway: Gateway) -> None:
     """Beginning too many makes Discord take the token away."""
     discord.sessions_left = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -227,23 +228,39 @@ async def test_trouble_with_one_channel_does_not_stop_the_others(
     assert fetched(discord).count(closed) == 1
 
 
+@pytest.mark.parametrize(("missed", "first"), [(9, 0), (10, 0), (25, 0), (29, 0), (40, 10)])
 async def test_a_long_absence_is_made_up_for_page_by_page_up_to_a_limit(
-    discord: DiscordEmulator, store: Store, monkeypatch: pytest.MonkeyPatch
+    discord: DiscordEmulator, store: Store, monkeypatch: pytest.MonkeyPatch, missed: int, first: int
 ) -> None:
-    """The oldest first; what is left out is told."""
+    """In order; of too much, what was said last. What is left out is told."""
     monkeypatch.setattr(intake, "PAGE", 10)
     monkeypatch.setattr(intake, "PAGES", 3)
     last = discord.say("known")
-    for number in range(40):
+    for number in range(missed):
         discord.say(f"missed {number}")
     adapter = DiscordAdapter("main", discord.token, discord.api_url, discord.gateway_url)
     adapter.resume_from({ROOM: last})
     with capture_logs() as logs:
         await adapter.start(store.deliver)
-        await discord.until(lambda: [entry for entry in logs if entry["event"] == "discord_catch_up_cut"])
+        await discord.until(lambda: len(store.rows) == missed - first)
     await adapter.stop()
 
-    assert store.texts == [f"missed {number}" for number in range(30)]
+    assert store.texts == [f"missed {number}" for number in range(first, missed)]
+    assert bool([entry for entry in logs if entry["event"] == "discord_catch_up_cut"]) == bool(first)
+
+
+async def test_what_was_surely_taken_in_is_not_asked_for_again(discord: DiscordEmulator, store: Store) -> None:
+    """The store keeps only what was answered: without a time, all talk since then would be read again."""
+    room, ann = discord.channels[TEXT], discord.user()
+    for number in ("1000000000000000000", "1000000000000000005"):
+        discord.post(room, ann, "not for the bot", number=number)
+    new = discord.say("new")
+    adapter = DiscordAdapter("main", discord.token, discord.api_url, discord.gateway_url)
+    adapter.resume_from({ROOM: "1000000000000000000"}, since=time.time())
+    await adapter.start(store.deliver)
+    await discord.until(lambda: store.rows)
+    await adapter.stop()
+    assert list(store.rows) == [f"m:{new}"]
 
 
 async def test_only_so_many_channels_are_asked_for(

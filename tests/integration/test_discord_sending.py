@@ -26,6 +26,7 @@ from adapters.base import (
 from adapters.discord import DiscordAdapter, client, connection
 from adapters.discord.sending import nonce_of
 from tests.emulators.discord import TEXT, THREAD, DiscordEmulator
+from tests.emulators.discord_state import Limit
 
 BOUND = 5.0
 ROOM = Place("discord", "main", "group", TEXT)
@@ -181,6 +182,14 @@ async def test_a_short_wait_is_sat_out(discord: DiscordEmulator, adapter: Discor
     discord.fail("send", "limit", seconds=0.05)
     await adapter.send(ROOM, PART)
     assert (calls(discord, "send"), len(discord.sent)) == (2, 1)
+
+
+async def test_a_burst_keeps_to_the_limit_of_its_channel(discord: DiscordEmulator, adapter: DiscordAdapter) -> None:
+    """As the answers tell it, so that nothing is refused; the order of the parts holds."""
+    discord.limit = Limit(3, 0.3)
+    await asyncio.gather(*(adapter.send(ROOM, OutboundPart(plain=f"{number}")) for number in range(8)))
+    assert [sent.text for sent in discord.sent] == [str(number) for number in range(8)]
+    assert calls(discord, "send") == 8
 
 
 async def test_being_shut_out_stops_the_account(discord: DiscordEmulator, adapter: DiscordAdapter) -> None:

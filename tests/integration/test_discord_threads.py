@@ -149,7 +149,7 @@ async def test_a_thread_that_cannot_be_opened_is_told(discord: DiscordEmulator, 
     with pytest.raises(Gone, match="does not exist"):
         await adapter.open_thread(Place("discord", "main", "group", "404"), "x")
     discord.fail("thread", "refuse", status=403, code=50013)
-    with pytest.raises(Gone, match="Create Public Threads"):
+    with pytest.raises(Refused, match="Create Public Threads"):
         await adapter.open_thread(ROOM, "x")
     discord.fail("thread", "refuse", status=400, code=160006, message="Maximum number of active threads reached")
     with pytest.raises(Refused, match="Maximum number"):
