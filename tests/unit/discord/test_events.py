@@ -160,7 +160,10 @@ def test_content_without_words_is_named() -> None:
     assert heard("look", attachments=[picture]).text == "look"
     assert heard("", sticker_items=[{"id": "1", "name": "wave"}]).text == "[sticker: wave]"
     assert heard("", poll={"question": {"text": "Tea?"}}).text == "[poll: Tea?]"
-    forward: dict[str, Any] = {"message_snapshots": [{"message": {"content": "the news"}}], "message_reference": {"type": 1}}
+    forward: dict[str, Any] = {
+        "message_snapshots": [{"message": {"content": "the news"}}],
+        "message_reference": {"type": 1},
+    }
     assert heard("", **forward).text == "[forwarded: the news]"
     assert heard("", **forward).reply_to is None
 

@@ -1,0 +1,77 @@
+"""What keeps an account from Discord: what a person must mend, what may pass, and how long to wait for it."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import aiohttp
+import discord
+import pytest
+
+from adapters.discord.connection import NoSessionsLeft
+from adapters.discord.supervisor import final_problem, problem_of
+from adapters.discord.waiting import LONGEST_WAIT, backoff
+
+
+def closed(code: int) -> discord.ConnectionClosed:
+    """The gateway has closed the connection with a code."""
+    return discord.ConnectionClosed(Mock(close_code=code), shard_id=None, code=code)
+
+
+def answered(status: int) -> discord.HTTPException:
+    """The API has answered with a status."""
+    return discord.HTTPException(Mock(status=status, reason="x"), {"message": "x", "code": 0})
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (discord.LoginFailure("Improper token"), "refuses the bot's token"),
+        (answered(401), "refuses the bot's token"),
+        (closed(4004), "refuses the bot's token"),
+        (discord.PrivilegedIntentsRequired(None), "Message Content Intent"),
+        (closed(4014), "Message Content Intent"),
+        (closed(4011), "more servers than one connection may serve"),
+        (closed(4012), "needs a newer version"),
+        (aiohttp.InvalidURL("nonsense"), "is no address"),
+    ],
+)
+def test_what_a_person_must_mend_is_final(error: Exception, words: str) -> None:
+    """One sentence that says what to do."""
+    sentence = final_problem(error)
+    assert sentence is not None
+    assert words in sentence
+    assert problem_of(error) == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConnectionRefusedError("refused"), "cannot be reached (refused)"),
+        (TimeoutError(), "cannot be reached (TimeoutError)"),
+        (answered(503), "cannot be reached"),
+        (answered(429), "asks this bot to slow down"),
+        (closed(4000), "cannot be reached"),
+        (NoSessionsLeft(60), "too many sessions today"),
+        (KeyError("session_id"), "unforeseen way (KeyError('session_id'))"),
+    ],
+)
+def test_what_may_pass_is_tried_again(error: Exception, words: str) -> None:
+    """The sentence names the reason."""
+    assert final_problem(error) is None
+    assert words in problem_of(error)
+
+
+def test_the_reason_behind_a_refused_first_connection_is_told() -> None:
+    """The library stumbles over it; its own error says nothing."""
+    stumbled = AttributeError("'NoneType' object has no attribute 'sequence'")
+    stumbled.__context__ = ConnectionRefusedError("nobody there")
+    assert "cannot be reached (nobody there)" in problem_of(stumbled)
+
+
+def test_waits_grow_up_to_a_limit() -> None:
+    """Never so long that a mended network waits for us, never all at once."""
+    assert 0.67 <= backoff(1) <= 1
+    assert 2.68 <= backoff(3) <= 4
+    assert 0.67 * LONGEST_WAIT <= backoff(10_000) <= LONGEST_WAIT
+    assert backoff(20, longest=120) > LONGEST_WAIT
