@@ -1,0 +1,107 @@
+"""The emulated Web API: what Slack's methods check, do and answer, as far as the adapter calls them.
+
+The refusals are Slack's own words, since clients have to read them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tests.emulators.slack_state import Channel, Sent, Workspace
+
+if TYPE_CHECKING:
+    from tests.emulators.slack import SlackEmulator
+
+__all__ = ["MAX_MARKDOWN", "MAX_TEXT", "Refusal", "call"]
+
+MAX_MARKDOWN = 12_000
+MAX_TEXT = 4_000
+
+
+class Refusal(Exception):
+    """The server's answer to a request that it does not carry out."""
+
+    def __init__(self, error: str, **more: Any) -> None:
+        super().__init__(error)
+        self.error = error
+        self.more = more
+
+
+def call(slack: SlackEmulator, workspace: Workspace, method: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Carry out one method with a bot token."""
+    match method:
+        case "auth.test":
+            return _identity(workspace)
+        case "chat.postMessage":
+            return _post(slack, workspace, fields)
+        case "assistant.threads.setStatus":
+            _thread(_channel(slack, fields.get("channel_id")), fields.get("thread_ts"))
+            return {}
+        case "users.info":
+            name = workspace.names.get(str(fields.get("user")))
+            if name is None:
+                raise Refusal("user_not_found")
+            return {"user": {"id": fields["user"], "name": name.lower(), "profile": {"display_name": name}}}
+        case "conversations.info":
+            channel = _channel(slack, fields.get("channel"))
+            return {"channel": {"id": channel.id, "name": channel.name}}
+        case "conversations.replies":
+            channel, root = _channel(slack, fields.get("channel")), str(fields.get("ts"))
+            if root not in channel.posts:
+                raise Refusal("thread_not_found")
+            replies = [post for post in channel.posts.values() if post.get("thread_ts") == root and post["ts"] != root]
+            return {"messages": [channel.posts[root], *replies][: int(fields.get("limit", 1000))]}
+        case _:
+            raise Refusal("unknown_method")
+
+
+def _identity(workspace: Workspace) -> dict[str, Any]:
+    return {
+        "url": "https://emulated.slack.com/",
+        "team": "Emulated",
+        "user": workspace.name,
+        "team_id": workspace.enterprise if workspace.org_wide else workspace.team,
+        "user_id": workspace.user,
+        "bot_id": workspace.bot,
+        "enterprise_id": workspace.enterprise or None,
+        "is_enterprise_install": workspace.org_wide,
+    }
+
+
+def _channel(slack: SlackEmulator, number: Any) -> Channel:
+    channel = slack.channels.get(str(number))
+    if channel is None:
+        raise Refusal("channel_not_found")
+    return channel
+
+
+def _thread(channel: Channel, root: Any) -> None:
+    if root is not None and root not in channel.posts:
+        raise Refusal("thread_not_found")
+
+
+def _post(slack: SlackEmulator, workspace: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    channel = _channel(slack, fields.get("channel"))
+    if channel.archived:
+        raise Refusal("is_archived")
+    if not channel.joined:
+        raise Refusal("not_in_channel")
+    text, markdown, root = fields.get("text"), fields.get("markdown_text"), fields.get("thread_ts")
+    if markdown is not None and (text is not None or fields.get("blocks") is not None):
+        raise Refusal("markdown_text_conflict")
+    if not str(text or markdown or "").strip():
+        raise Refusal("no_text")
+    if len(markdown or "") > MAX_MARKDOWN or len(text or "") > slack.max_text:
+        raise Refusal("msg_too_long")
+    _thread(channel, root)
+    ts = slack.next_ts()
+    message = {"type": "message", "user": workspace.user, "bot_id": workspace.bot, "ts": ts, "text": text or markdown}
+    if root is not None and not slack.swallows_threads:
+        message["thread_ts"] = root
+    channel.posts[ts] = message
+    slack.sent.append(Sent(channel.id, ts, text, markdown, message.get("thread_ts"), workspace.team, time.time()))
+    if slack.echoes:
+        slack.echo(workspace, channel, message)
+    return {"channel": channel.id, "ts": ts, "message": message}
