@@ -8,7 +8,7 @@ from __future__ import annotations
 from config.errors import ConfigError, Problem
 from config.home import Home
 from config.load import load_settings
-from config.platforms import Account, DiscordAccount, Platforms, SlackAccount, TelegramAccount
+from config.platforms import Account, DiscordAccount, EmailAccount, Platforms, SlackAccount, TelegramAccount
 from config.sections import Agent, Delivery, Display, Identities, Platform, SessionReset, Web
 from config.settings import Settings
 
@@ -19,6 +19,7 @@ __all__ = [
     "Delivery",
     "DiscordAccount",
     "Display",
+    "EmailAccount",
     "Home",
     "Identities",
     "Platform",

@@ -16,9 +16,14 @@ from pydantic_core import PydanticCustomError
 
 from config.sections import (
     DISCORD_IDS,
+    MAIL_ADDRESSES,
     SLACK_IDS,
     TELEGRAM_IDS,
+    MailAddress,
+    MailAddresses,
+    Number,
     NumericUserIds,
+    Password,
     Platform,
     Secret,
     Section,
@@ -26,13 +31,24 @@ from config.sections import (
     setting,
 )
 
-__all__ = ["MAIN", "Account", "DiscordAccount", "Platforms", "SlackAccount", "TelegramAccount", "rule", "spelled"]
+__all__ = [
+    "MAIN",
+    "Account",
+    "DiscordAccount",
+    "EmailAccount",
+    "Platforms",
+    "SlackAccount",
+    "TelegramAccount",
+    "rule",
+    "spelled",
+]
 
 MAIN = "main"
 
 _ALLOWED = "Who is served, besides the owner, people and the paired."
 
 _AccountT = TypeVar("_AccountT", bound="Account")
+_ValueT = TypeVar("_ValueT")
 
 
 def spelled(name: str) -> str:
@@ -64,7 +80,7 @@ _SocketAddress = Annotated[str | None, AfterValidator(_socket_address)]
 class Account(Section):
     """One account of one platform. Its `name` is the account in places and session keys."""
 
-    #: The secret that names the account to its platform.
+    #: What names the account to its platform: a secret, or an address.
     identified_by: ClassVar[str] = "token"
 
     enabled: bool = setting(False, "true or false", "Whether the gateway serves this account.")
@@ -82,10 +98,10 @@ class Account(Section):
     )
 
 
-def _needed(secret: SecretStr | None, info: ValidationInfo, origin: str) -> SecretStr | None:
-    if secret is None and info.data.get("enabled"):
+def _needed(value: _ValueT, info: ValidationInfo, origin: str) -> _ValueT:
+    if value is None and info.data.get("enabled"):
         raise rule(f"is missing; an enabled account needs it ({origin})")
-    return secret
+    return value
 
 
 class TelegramAccount(Account):
@@ -137,6 +153,67 @@ class DiscordAccount(Account):
         return _needed(token, info, "the developer portal gives it")
 
 
+_HostName = Annotated[str | None, Field(pattern=r"^[A-Za-z0-9.:_-]+$", max_length=253)]
+_Port = Annotated[Number, Field(ge=1, le=65535)]
+_Tls = Literal["tls", "starttls", "none"]
+_PORT = "a whole number from 1 to 65535"
+_TLS = "`tls`, `starttls` or `none`"
+
+
+class EmailAccount(Account):
+    """A mailbox that belongs to the gateway."""
+
+    identified_by: ClassVar[str] = "address"
+
+    address: MailAddress | None = setting(None, "a mail address, or null", "The address of the mailbox.")
+    username: Annotated[str | None, Field(min_length=1, max_length=254)] = setting(
+        None, "a name, or null", "The name to log in with; null is the address."
+    )
+    password: Password = setting(
+        None, "a password, or null", "The password of the mailbox; many providers want one made for this program."
+    )
+    imap_host: _HostName = setting(None, "a host name, or null", "The server that mail is read from.")
+    imap_port: _Port = setting(993, _PORT, "The port of `imap_host`.")
+    imap_tls: _Tls = setting(
+        "tls", _TLS, "The encryption of `imap_host`: from the first byte, by STARTTLS, or none at all."
+    )
+    smtp_host: _HostName = setting(None, "a host name, or null", "The server that mail is sent through.")
+    smtp_port: _Port = setting(465, _PORT, "The port of `smtp_host`.")
+    smtp_tls: _Tls = setting(
+        "tls", _TLS, "The encryption of `smtp_host`: from the first byte, by STARTTLS, or none at all."
+    )
+    folder: Annotated[str, Field(min_length=1, max_length=200)] = setting(
+        "INBOX", "the name of a folder", "The folder whose mails are for the gateway."
+    )
+    allowed_users: MailAddresses = setting((), MAIL_ADDRESSES, _ALLOWED)
+    authserv_id: Annotated[str | None, Field(pattern=r"^[^\s;]+$", max_length=253)] = setting(
+        None,
+        "a name, or null",
+        "The name with which your receiving server begins its `Authentication-Results` headers; only authors that it "
+        "vouches for are served.",
+    )
+    trust_from: bool = setting(
+        False,
+        "true or false",
+        "Believe every `From` as it stands. Only for servers to which nobody else can send mail.",
+    )
+
+    @field_validator("address", "password", "imap_host", "smtp_host")
+    @classmethod
+    def _facts_if_enabled(cls, value: Any, info: ValidationInfo) -> Any:
+        return _needed(value, info, "your mail provider tells it")
+
+    @field_validator("trust_from")
+    @classmethod
+    def _some_proof(cls, trust: bool, info: ValidationInfo) -> bool:  # noqa: FBT001 - the signature is the library's
+        if info.data.get("enabled") and not trust and info.data.get("authserv_id", "") is None:
+            raise rule(
+                "is false and authserv_id is missing; an enabled account needs one of them, or anybody could write in "
+                "another's name"
+            )
+        return trust
+
+
 def _as_list(value: Any) -> Any:
     if value is None:
         return ({},)
@@ -146,17 +223,18 @@ def _as_list(value: Any) -> Any:
 def _settle(accounts: tuple[_AccountT, ...]) -> tuple[_AccountT, ...]:
     """Make the first account `main`; refuse what would make two accounts one."""
     names: set[str] = {spelled(MAIN), *(spelled(account.name) for account in accounts[:1])}
-    tokens: set[SecretStr] = set()
+    known: set[object] = set()
     for index, account in enumerate(accounts):
         if index:
             if spelled(account.name) in names:
                 raise rule(f"has account {index + 1} without a name of its own; the first one is always {MAIN!r}")
             names.add(spelled(account.name))
-        token: SecretStr | None = getattr(account, account.identified_by)
-        if token is not None:
-            if token in tokens:
-                raise rule(f"has a token twice; account {index + 1} ({account.name}) needs its own")
-            tokens.add(token)
+        identity: object | None = getattr(account, account.identified_by)
+        if identity is not None:
+            if identity in known:
+                what = "an address" if account.identified_by == "address" else "a token"
+                raise rule(f"has {what} twice; account {index + 1} ({account.name}) needs its own")
+            known.add(identity)
     return tuple(account.model_copy(update={"name": MAIN}) for account in accounts[:1]) + accounts[1:]
 
 
@@ -172,6 +250,9 @@ class Platforms(Section):
     discord: Annotated[tuple[DiscordAccount, ...], BeforeValidator(_as_list), AfterValidator(_settle)] = setting(
         ({},), "a mapping, or a list of mappings for several accounts", "Discord bots."
     )
+    email: Annotated[tuple[EmailAccount, ...], BeforeValidator(_as_list), AfterValidator(_settle)] = setting(
+        ({},), "a mapping, or a list of mappings for several accounts", "Mailboxes."
+    )
 
     def enabled(self) -> Iterator[tuple[Platform, Account]]:
         """The accounts that shall be served, with their platform."""
@@ -179,6 +260,7 @@ class Platforms(Section):
             "telegram": self.telegram,
             "slack": self.slack,
             "discord": self.discord,
+            "email": self.email,
         }
         for platform, accounts in by_platform.items():
             for account in accounts:

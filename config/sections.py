@@ -14,13 +14,18 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from config.home import WEB_TOKEN_FORM, WEB_TOKEN_PATTERN
+from config.mail import canonical_address
 
 __all__ = [
     "Agent",
     "Delivery",
     "Display",
     "Identities",
+    "MailAddress",
+    "MailAddresses",
+    "Number",
     "NumericUserIds",
+    "Password",
     "Platform",
     "Secret",
     "Section",
@@ -30,7 +35,7 @@ __all__ = [
     "setting",
 ]
 
-Platform: TypeAlias = Literal["telegram", "slack", "discord"]
+Platform: TypeAlias = Literal["telegram", "slack", "discord", "email"]
 
 
 def setting(default: Any, form: str, meaning: str) -> Any:
@@ -61,21 +66,39 @@ def _one_word(secret: SecretStr | None) -> SecretStr | None:
     return secret
 
 
+def _printable(secret: SecretStr | None) -> SecretStr | None:
+    if secret and not secret.get_secret_value().isprintable():
+        raise ValueError
+    return secret
+
+
+def _mail_address(address: str) -> str:
+    try:
+        return canonical_address(address)
+    except ValueError:
+        # The form of the key says more than the error.
+        raise ValueError from None
+
+
 def _none_is_empty(value: object) -> object:
     """A key with nothing behind it is an empty list."""
     return () if value is None else value
 
 
 Secret: TypeAlias = Annotated[SecretStr | None, BeforeValidator(_secret_text), AfterValidator(_one_word)]
+Password: TypeAlias = Annotated[SecretStr | None, BeforeValidator(_secret_text), AfterValidator(_printable)]
 Number: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
 _Id: TypeAlias = Annotated[str, BeforeValidator(_id_text), Field(pattern=r"^[A-Za-z0-9]+$", max_length=64)]
 _NumericId: TypeAlias = Annotated[str, BeforeValidator(_id_text), Field(pattern=r"^[1-9][0-9]{0,19}$")]
 UserIds: TypeAlias = Annotated[tuple[_Id, ...], BeforeValidator(_none_is_empty)]
 NumericUserIds: TypeAlias = Annotated[tuple[_NumericId, ...], BeforeValidator(_none_is_empty)]
+MailAddress: TypeAlias = Annotated[str, AfterValidator(_mail_address)]
+MailAddresses: TypeAlias = Annotated[tuple[MailAddress, ...], BeforeValidator(_none_is_empty)]
 
 TELEGRAM_IDS = 'a list of numeric user ids (no @names), for example ["42"]'
 SLACK_IDS = 'a list of member ids, for example ["U012AB3CD"] (profile, "Copy member ID")'
 DISCORD_IDS = 'a list of numeric user ids, for example ["80351110224678912"] (developer mode, "Copy User ID")'
+MAIL_ADDRESSES = 'a list of mail addresses, for example ["ann@example.org"]'
 
 
 class Section(BaseModel):
@@ -105,10 +128,16 @@ class Identities(Section):
     telegram: NumericUserIds = setting((), TELEGRAM_IDS, "Their accounts on Telegram.")
     slack: UserIds = setting((), SLACK_IDS, "Their accounts on Slack.")
     discord: NumericUserIds = setting((), DISCORD_IDS, "Their accounts on Discord.")
+    email: MailAddresses = setting((), MAIL_ADDRESSES, "Their mail addresses.")
 
     def as_mapping(self) -> dict[str, tuple[str, ...]]:
         """Platform -> user ids; platforms without any are left out."""
-        by_platform = {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
+        by_platform = {
+            "telegram": self.telegram,
+            "slack": self.slack,
+            "discord": self.discord,
+            "email": self.email,
+        }
         return {platform: ids for platform, ids in by_platform.items() if ids}
 
 

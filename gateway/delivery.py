@@ -204,7 +204,8 @@ class Delivery:
             reply_to=row["reply_to"] if row["part"] == 1 else None,
             idempotency_key=f"tl{row['id']}",
         )
-        place = place_of(row)
+        # The name is for people: a mail needs it for its subject.
+        place = replace(place_of(row), name=row["place_name"])
         try:
             receipt = await adapter.send(place, part)
         except RetryLater as error:

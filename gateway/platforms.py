@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from adapters.base import Adapter
-    from config import Account, Settings
+    from config import Account, EmailAccount, Settings
 
 __all__ = ["Served", "make_adapters", "served_accounts"]
 
@@ -30,6 +30,7 @@ class Served:
     allow_all: bool
     groups: Literal["mention", "always"]
     gateway_url: str | None = None
+    mailbox: EmailAccount | None = None
 
 
 def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
@@ -44,7 +45,20 @@ def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
         for account in settings.platforms.discord
         if account.enabled and account.token is not None
     }
-    return telegram | discord
+    email = {
+        ("email", account.name): Served(
+            # What locks the account: two gateways must not share a folder, whatever the password is.
+            token=f"{account.imap_host}/{account.username or account.address}/{account.folder}",
+            base_url="",
+            allowed_users=frozenset(account.allowed_users),
+            allow_all=account.allow_all,
+            groups=account.groups,
+            mailbox=account,
+        )
+        for account in settings.platforms.email
+        if account.enabled
+    }
+    return telegram | discord | email
 
 
 def _served(account: Account, token: SecretStr, base_url: str, gateway_url: str | None = None) -> Served:
@@ -68,6 +82,8 @@ def make_adapters(served: Mapping[tuple[str, str], Served]) -> dict[tuple[str, s
             adapters[platform, account] = TelegramAdapter(account, facts.token, facts.base_url)
         elif platform == "discord":
             adapters[platform, account] = _discord(account, facts)
+        elif facts.mailbox is not None:
+            adapters[platform, account] = _email(account, facts.mailbox)
     return adapters
 
 
@@ -78,6 +94,24 @@ def _discord(account: str, facts: Served) -> Adapter:
         SlashCommand(command.name, command.summary, _argument(command.usage)) for command in default_registry().commands
     ]
     return DiscordAdapter(account, facts.token, facts.base_url, facts.gateway_url, commands)
+
+
+def _email(account: str, mailbox: EmailAccount) -> Adapter:
+    from adapters.email import EmailAdapter, MailAccount, Server  # noqa: PLC0415 - only needed when enabled
+
+    # The settings of an enabled account have all of these.
+    address, password = mailbox.address or "", mailbox.password
+    facts = MailAccount(
+        address=address,
+        username=mailbox.username or address,
+        password=password.get_secret_value() if password is not None else "",
+        imap=Server(mailbox.imap_host or "", mailbox.imap_port, mailbox.imap_tls),
+        smtp=Server(mailbox.smtp_host or "", mailbox.smtp_port, mailbox.smtp_tls),
+        folder=mailbox.folder,
+        authserv_id=mailbox.authserv_id,
+        trust_from=mailbox.trust_from,
+    )
+    return EmailAdapter(account, facts)
 
 
 def _argument(usage: str) -> str | None:

@@ -71,7 +71,8 @@ head (id) AS (
 )
 """
 _ROW = """
-SELECT o.id, o.line, o.platform, o.account, o.place_id, p.chat_type, p.chat, p.thread, o.session_id, o.message_id,
+SELECT o.id, o.line, o.platform, o.account, o.place_id, p.chat_type, p.chat, p.thread,
+       p.name AS place_name, o.session_id, o.message_id,
        o.turn_id, o.inbox_id, o.kind, o.part, o.parts, o.body, o.rendered, o.reply_to, o.state, o.attempts, o.resends,
        o.next_at, o.holder, o.platform_message_id, o.error, o.created_at, o.updated_at
 """

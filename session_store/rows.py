@@ -176,6 +176,7 @@ class OutboxRow(TypedDict):
     chat_type: str
     chat: str
     thread: str
+    place_name: str | None
     session_id: str | None
     message_id: int | None
     turn_id: str | None

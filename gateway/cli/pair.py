@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "pair"]
 
-PLATFORMS = ("telegram", "slack", "discord")
+PLATFORMS = ("telegram", "slack", "discord", "email")
 
 app = typer.Typer()
 
 
 @app.command()
 def pair(
-    platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="telegram, slack or discord.")],
+    platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="telegram, slack, discord or email.")],
     *,
     name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Pair somebody else under this name, not yourself.")

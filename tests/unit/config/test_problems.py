@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from config import ConfigError, Home, load_settings
 
+MAILBOX = "enabled: true, address: a@x, password: p w, imap_host: h, smtp_host: h"
+
 
 def problems(home: Path, text: str | bytes, environ: Mapping[str, str] | None = None) -> list[str]:
     """The sentences about a `config.yaml` with this text, with the path of the file shortened to its name."""
@@ -80,6 +82,21 @@ def problems(home: Path, text: str | bytes, environ: Mapping[str, str] | None = 
         (
             "platforms: {telegram: [{token: same}, {name: b, token: same}]}",
             "platforms.telegram has a token twice; account 2 (b) needs its own",
+        ),
+        ("owner: {email: [ann]}", 'owner.email[0] is "ann"; expected a list of mail addresses'),
+        (
+            "platforms: {email: {address: a b@x}}",
+            'platforms.email.address is "a b@x"; expected a mail address, or null',
+        ),
+        ("platforms: {email: {imap_tls: ssl}}", 'platforms.email.imap_tls is "ssl"; expected `tls`, `starttls` or'),
+        (
+            f"platforms: {{email: {{{MAILBOX.replace('p w', 'null')}, authserv_id: mx}}}}",
+            "platforms.email.password is missing",
+        ),
+        (f"platforms: {{email: {{{MAILBOX}}}}}", "platforms.email.trust_from is false and authserv_id is missing"),
+        (
+            "platforms: {email: [{address: a@x}, {name: b, address: A@X}]}",
+            "platforms.email has an address twice; account 2 (b) needs its own",
         ),
         ("people: {owner: {}}", "people has the name 'owner'; expected a name of up to 64 letters"),
         ("people: {a b: {}}", "people has the name 'a b'; expected a name of up to 64 letters"),

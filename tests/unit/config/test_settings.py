@@ -86,6 +86,29 @@ platforms:
     assert settings.platforms.discord[0].gateway_url == "ws://127.0.0.1"
 
 
+def test_a_mailbox_has_its_servers_and_its_addresses_in_one_spelling(tmp_path: Path) -> None:
+    """Spelled as people do; a password may hold spaces, and is shown nowhere."""
+    settings = written(
+        tmp_path,
+        """
+owner: {email: [Ann@Example.org]}
+platforms:
+  email: {enabled: true, address: Agent@example.org, password: "abcd efgh", imap_host: imap.example.org,
+          smtp_host: smtp.example.org, smtp_port: 587, smtp_tls: starttls, authserv_id: mx.example.org,
+          allowed_users: [BOB@example.org]}
+""",
+    )
+    (mailbox,) = settings.platforms.email
+
+    assert settings.owner.as_mapping() == {"email": ("ann@example.org",)}
+    assert (mailbox.address, mailbox.allowed_users) == ("agent@example.org", ("bob@example.org",))
+    assert (mailbox.imap_port, mailbox.imap_tls, mailbox.smtp_port, mailbox.smtp_tls) == (993, "tls", 587, "starttls")
+    assert mailbox.password is not None
+    assert mailbox.password.get_secret_value() == "abcd efgh"
+    assert "abcd efgh" not in repr(settings)
+    assert settings.unavailable() == []
+
+
 def test_ids_written_as_numbers_become_text(tmp_path: Path) -> None:
     """Ids are text everywhere, however YAML reads them."""
     settings = written(

@@ -213,6 +213,19 @@ def test_every_setting_can_be_set_by_its_variable(tmp_path: Path) -> None:
         "display.resume_display": "minimal",
         "delivery.unknown": "hold",
         "web.token": "0123456789abcdef",
+        "owner.email": "ann@example.org",
+        "platforms.email.allowed_users": "ann@example.org",
+        "platforms.email.address": "agent@example.org",
+        "platforms.email.imap_tls": "none",
+        "platforms.email.smtp_tls": "starttls",
+    }
+    with_it = {
+        "platforms.email.enabled": {
+            "THREADLINE_PLATFORMS__EMAIL__ADDRESS": "agent@example.org",
+            "THREADLINE_PLATFORMS__EMAIL__IMAP_HOST": "localhost",
+            "THREADLINE_PLATFORMS__EMAIL__SMTP_HOST": "localhost",
+            "THREADLINE_PLATFORMS__EMAIL__TRUST_FROM": "true",
+        }
     }
     by_default = {"agent.kind": "recall", "busy": "queue"}
     for key in catalogue().below():
@@ -228,7 +241,7 @@ def test_every_setting_can_be_set_by_its_variable(tmp_path: Path) -> None:
             value = "always"
         else:
             value = examples.get(key.dotted, "U1" if key.path[-1] == "slack" else "7")
-        environ = {variable_name(key): value}
+        environ = {variable_name(key): value} | with_it.get(key.dotted, {})
         if key.path[-1] == "enabled":
             environ |= {
                 variable_name(sibling): sibling.dotted
