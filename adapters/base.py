@@ -25,13 +25,17 @@ __all__ = [
     "InboundMessage",
     "OutboundPart",
     "Place",
+    "Quoted",
     "Receipt",
     "Refused",
+    "Report",
+    "Reports",
     "RetryLater",
     "SendError",
     "Sender",
     "StartError",
     "UnknownOutcome",
+    "Unreadable",
     "Verdict",
 ]
 
@@ -74,6 +78,14 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
+class Quoted:
+    """What a reply answers or quotes, as the reply itself carries it: its text, and whose it was (for people only)."""
+
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class InboundMessage:
     """One event as the adapter saw it; nothing is judged yet.
 
@@ -81,7 +93,10 @@ class InboundMessage:
     text: the words without the mention of the bot, and a command without the bot's name (`/new@bot` is `/new`; one that
     names another bot keeps it). addressed: the bot was mentioned, replied to or commanded.
     message_id, reply_to: platform ids. group_id: album id, equal for all parts of one album. received_at: Unix seconds.
-    extra: facts of this platform that later steps may need; JSON values only.
+    subject: of an edit or a delete, the `dedupe_key` that the message in question had when it came.
+    quoted: what a reply answers, where the platform tells it with the reply.
+    extra: facts of this platform that later steps may need; JSON values only. A `migration` names `old_chat` and
+    `new_chat` there.
     """
 
     place: Place
@@ -94,6 +109,8 @@ class InboundMessage:
     addressed: bool = True
     reply_to: str | None = None
     group_id: str | None = None
+    subject: str | None = None
+    quoted: Quoted | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -110,6 +127,19 @@ Deliver = Callable[[InboundMessage], Awaitable[Verdict]]
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An event that could not be understood. raw: as it came, as text, without secrets; it is cut when it is kept."""
+
+    platform: str
+    account: str
+    reason: str
+    raw: str
+
+
+Report = Callable[[Unreadable], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
 class OutboundPart:
     """A part of an answer, ready for `send`: plain is always sendable, payload is the formatted form (JSON values)."""
 
@@ -121,10 +151,14 @@ class OutboundPart:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof of a send: the platform's message id, and what the person must know about it, if anything."""
+    """Proof of a send: the platform's message id, and what the person must know about it, if anything.
+
+    thread_gone: it was sent to the chat itself, because the thread of the place does not exist any more.
+    """
 
     message_id: str
     note: str | None = None
+    thread_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +285,13 @@ class CatchesUp(Protocol):
 
         since: Unix time up to which everything was surely taken in, so that nothing older is asked for again.
         """
+        ...
+
+
+@runtime_checkable
+class Reports(Protocol):
+    """What an adapter also has that can meet events it cannot read: it reports each, confirms it, and goes on."""
+
+    def report_to(self, report: Report) -> None:
+        """Say, before `start`, who keeps a record of such events; it returns when the record is durable, or raises."""
         ...
