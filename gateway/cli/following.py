@@ -92,9 +92,9 @@ class Following:
             with self._terminal.watch(self._front.refresh):
                 try:
                     await self.look()
-                    await self._tell(self._terminal.trouble)
+                    await self.tell(self._terminal.trouble)
                 except StoreError as error:
-                    await self._tell(error)
+                    await self.tell(error)
                     await anyio.sleep(TROUBLE_SECONDS)
                 await self._bell.wait(LOOK_SECONDS)
 
@@ -157,7 +157,8 @@ class Following:
             self._told_to_wait |= waiting
             await self._front.show(lambda: self._screen.say(WAITS))
 
-    async def _tell(self, trouble: StoreError | None) -> None:
+    async def tell(self, trouble: StoreError | None) -> None:
+        """Say what is wrong with the store, once; None: all is well again."""
         sentence = str(trouble) if trouble is not None else None
         if sentence is not None and sentence != self._told:
             await self._front.show(lambda: self._screen.say(sentence, style="red"))

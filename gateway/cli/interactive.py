@@ -215,7 +215,8 @@ class Talk:
                         self._following.typed(said)
                     self._following.expect(said)
             except StoreError as error:
-                self._give_back(draft, str(error))
+                await self._following.tell(error)
+                self._give_back(draft, "Your message was not stored; it is back at the prompt.")
             self._unsent.remove(draft)
             self._following.wake()
 

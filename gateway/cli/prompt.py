@@ -70,8 +70,11 @@ class PromptFront:
 
     async def show(self, draw: Callable[[], None]) -> None:
         """Have something printed above the prompt."""
+        app = self._session.app
         async with in_terminal():
-            draw()
+            # What is typed while something is printed belongs to the prompt: it must not be echoed between the lines.
+            with app.input.raw_mode() if app.is_running else contextlib.nullcontext():
+                draw()
 
     def refresh(self) -> None:
         """The state or the growing answer changed."""

@@ -29,6 +29,8 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
+STRAGGLER_SECONDS = 0.5
+
 #: The option that the chat has under each of its names.
 Continue = Annotated[bool, typer.Option("--continue", "-c", help="Take up the session last used in a terminal.")]
 
@@ -42,9 +44,27 @@ def fail(sentence: str, code: int = EXIT_FAILED) -> typer.Exit:
 def async_run(work: Coroutine[Any, Any, T]) -> T:
     """Run async work of a command; errors become a sentence and exit code 1."""
     try:
-        return asyncio.run(work)
+        return asyncio.run(_alone(work))
     except BaseException as error:
         raise _ending(_cause(error)) from error
+
+
+async def _alone(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work`; a task that it leaves behind and that does not end cannot hold up the end of the process."""
+    code: object = 0
+    try:
+        return await work
+    except BaseException as error:
+        cause = _cause(error)
+        code = cause.exit_code if isinstance(cause, typer.Exit) else EXIT_FAILED
+        raise
+    finally:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left and (await asyncio.wait(left, timeout=STRAGGLER_SECONDS))[1]:
+            sys.stdout.flush()
+            os._exit(code if isinstance(code, int) else EXIT_FAILED)
 
 
 def _cause(error: BaseException) -> BaseException:

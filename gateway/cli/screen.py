@@ -107,13 +107,29 @@ def _keep_breaks(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 class _Safe:
-    """Renders what it holds without any character that acts."""
+    """Renders what it holds without any character that acts, and without blanks at the ends of lines."""
 
     def __init__(self, inner: RenderableType) -> None:
         self._inner = inner
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for segment in console.render(self._inner, options):
-            if segment.control:
-                continue
-            yield Segment(harmless(segment.text), segment.style)
+        shown = (
+            Segment(harmless(segment.text), segment.style)
+            for segment in console.render(self._inner, options)
+            if not segment.control
+        )
+        for line in Segment.split_lines(shown):
+            yield from _without_end(line)
+            yield Segment.line()
+
+
+def _without_end(line: list[Segment]) -> list[Segment]:
+    """A line without the blanks at its end, unless one sees them (a coloured ground)."""
+    kept = list(line)
+    while kept:
+        text, style, _ = kept.pop()
+        if style is not None and (style.bgcolor is not None or style.reverse):
+            return [*kept, Segment(text, style)]
+        if text.rstrip(" "):
+            return [*kept, Segment(text.rstrip(" "), style)]
+    return kept
