@@ -128,6 +128,10 @@ class Http(HTTPClient):
 
     async def request(self, route: Route, **kwargs: Any) -> Any:
         """Make a call as discord.py does, but never end one because its caller lost interest."""
+        left = self._global_until - asyncio.get_running_loop().time()
+        if left > 0 and self._global_over.is_set():
+            # The library sits out a short wait of the whole account, but forgets a long one as soon as it has told it.
+            raise discord.RateLimited(left)
         redirect(route, self._api_url)
         kwargs.setdefault("timeout", aiohttp.ClientTimeout(total=CALL_SECONDS))
         call = asyncio.create_task(super().request(route, **kwargs), name=f"discord {route.method} {route.path}")

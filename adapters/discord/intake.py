@@ -222,17 +222,23 @@ class Intake:
 
     def _catching_up(self, channel_id: str) -> Job:
         async def job() -> None:
-            client, gap = self._client, self._gaps.get(channel_id)
+            client, gap = self._client, self._gaps.pop(channel_id, None)
             if client is None or gap is None:
                 return
+            mended = False
             try:
                 await self._catch_up(client, channel_id, gap)
+                mended = True
             except _FINAL as error:
                 _log.warning("discord_catch_up_refused", channel=channel_id, error=str(error))
+                mended = True
             except Exception as error:  # noqa: BLE001  (trouble with one channel must not stop the others)
                 _log.warning("discord_catch_up_failed", channel=channel_id, error=repr(error))
-                return
-            self._gaps.pop(channel_id, None)
+            finally:
+                if not mended:
+                    # What was left out meanwhile comes after this, so the older gap is the wider one.
+                    self._gaps[channel_id] = gap
+                    self._mend_later()
 
         return job
 

@@ -39,6 +39,7 @@ _SHUT_OUT = 300.0
 _MAX_NONCE_BYTES = 15
 
 _UNAUTHORIZED = 401
+_FORBIDDEN = 403
 _NOT_FOUND = 404
 _TOO_MANY = 429
 _SERVER_ERROR = 500
@@ -150,8 +151,9 @@ def _refusal(error: discord.HTTPException) -> SendError:
         return RetryLater(f"Discord asks to wait: {reason}.", _UNTOLD_WAIT)
     if error.code in _GONE:
         return Gone(f"Not delivered: {_GONE[error.code]} ({reason}).")
-    if error.code == 0 and error.status == _NOT_FOUND:
-        return RetryLater(f"There is no Discord at the configured api_url ({reason}).", _REFUSED_ACCOUNT)
+    if error.code == 0 and error.status in {_FORBIDDEN, _NOT_FOUND}:
+        # Discord itself gives its reasons a number; this comes from something that stands before it.
+        return RetryLater(f"There seems to be no Discord at the configured api_url ({reason}).", _REFUSED_ACCOUNT)
     return Refused(f"Discord refused it: {reason}.")
 
 

@@ -21,7 +21,7 @@ from adapters.base import AdapterState
 from adapters.discord.connection import GatewayClient, NoSessionsLeft
 from adapters.discord.waiting import LONGEST_WAIT, backoff
 
-__all__ = ["CLOSE_SECONDS", "Supervisor", "final_problem", "problem_of"]
+__all__ = ["CLOSE_SECONDS", "Supervisor", "final_problem", "problem_of", "wait_after"]
 
 CLOSE_SECONDS = 0.75
 REPLACE_SECONDS = 90.0
@@ -75,7 +75,8 @@ def problem_of(error: BaseException) -> str:
         return final
     if isinstance(error, NoSessionsLeft):
         return "The bot has begun too many sessions today; Discord lets it begin the next one later, by itself."
-    if isinstance(error, discord.HTTPException) and error.status == _TOO_MANY:
+    limited = isinstance(error, discord.HTTPException) and error.status == _TOO_MANY
+    if limited or isinstance(error, discord.RateLimited):
         return "Discord asks this bot to slow down; connecting goes on by itself."
     if isinstance(error, AttributeError) and error.__context__ is not None:
         # What discord.py 2.7 makes of a first connection that was refused; the reason is behind it.
@@ -117,7 +118,7 @@ class Supervisor:
                 return
             failures = 1 if loop.time() - began > STEADY_SECONDS else failures + 1
             self._report(AdapterState.RETRYING, problem_of(problem).replace(self._token, "<token>"))
-            await asyncio.sleep(_wait(problem, failures, had_session=client.had_session))
+            await asyncio.sleep(wait_after(problem, failures, had_session=client.had_session))
 
     async def _serve(self, client: GatewayClient) -> None:
         """Run a client to its end."""
@@ -146,7 +147,14 @@ async def close(client: GatewayClient) -> None:
             await client.rest.close()
 
 
-def _wait(problem: Exception, failures: int, *, had_session: bool) -> float:
+def wait_after(problem: Exception, failures: int, *, had_session: bool) -> float:
+    """Return the seconds until the next client: as long as Discord asks for, or ever longer."""
+    wait = backoff(failures, LONGEST_SESSION_WAIT if had_session else LONGEST_WAIT)
     if isinstance(problem, NoSessionsLeft):
         return problem.delay
-    return backoff(failures, LONGEST_SESSION_WAIT if had_session else LONGEST_WAIT)
+    if isinstance(problem, discord.RateLimited):
+        return max(wait, problem.retry_after)
+    if isinstance(problem, discord.HTTPException) and problem.status == _TOO_MANY:
+        with contextlib.suppress(TypeError, ValueError):
+            return max(wait, float(problem.response.headers.get("Retry-After", "")))
+    return wait

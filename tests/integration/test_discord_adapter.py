@@ -102,6 +102,16 @@ async def test_every_kind_of_place_is_heard(
     }
 
 
+async def test_the_role_that_the_server_made_for_the_bot_means_the_bot(
+    discord: DiscordEmulator, adapter: DiscordAdapter, gateway: Gateway
+) -> None:
+    """It bears the same name, so people pick it by mistake."""
+    await adapter.start(gateway.deliver)
+    discord.say(f"<@&{discord.bots[TOKEN].role}> hello")
+    await discord.until(lambda: gateway.taken)
+    assert (gateway.texts, gateway.taken[0].addressed) == (["hello"], True)
+
+
 async def test_only_what_is_needed_is_asked_for(
     discord: DiscordEmulator, adapter: DiscordAdapter, gateway: Gateway
 ) -> None:

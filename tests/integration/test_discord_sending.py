@@ -143,6 +143,7 @@ async def test_a_repeat_with_the_same_key_is_the_same_message(
         ({"action": "refuse", "status": 503}, UnknownOutcome),
         ({"action": "refuse", "status": 401}, RetryLater),
         ({"action": "refuse", "status": 404, "code": 0}, RetryLater),
+        ({"action": "refuse", "status": 403, "code": 0}, RetryLater),
         ({"action": "refuse", "status": 404, "code": 10003}, Gone),
         ({"action": "refuse", "status": 403, "code": 50001}, Gone),
         ({"action": "refuse", "status": 403, "code": 50013}, Gone),
@@ -175,6 +176,19 @@ async def test_a_long_wait_is_handed_back(
     with pytest.raises(RetryLater) as caught:
         await adapter.send(ROOM, PART)
     assert (caught.value.delay, caught.value.whole_account) == (61.5, everywhere)
+
+
+async def test_a_long_wait_of_the_account_holds_for_every_call(
+    discord: DiscordEmulator, adapter: DiscordAdapter
+) -> None:
+    """Each further try would count against the bot, so none is made."""
+    discord.fail("send", "limit", seconds=61.5, everywhere=True)
+    for place in (ROOM, TALK):
+        with pytest.raises(RetryLater) as caught:
+            await adapter.send(place, PART)
+        assert caught.value.whole_account
+        assert 60 < caught.value.delay <= 61.5
+    assert calls(discord, "send") == 1
 
 
 async def test_a_short_wait_is_sat_out(discord: DiscordEmulator, adapter: DiscordAdapter) -> None:

@@ -9,7 +9,7 @@ import discord
 import pytest
 
 from adapters.discord.connection import NoSessionsLeft
-from adapters.discord.supervisor import final_problem, problem_of
+from adapters.discord.supervisor import final_problem, problem_of, wait_after
 from adapters.discord.waiting import LONGEST_WAIT, backoff
 
 
@@ -18,9 +18,9 @@ def closed(code: int) -> discord.ConnectionClosed:
     return discord.ConnectionClosed(Mock(close_code=code), shard_id=None, code=code)
 
 
-def answered(status: int) -> discord.HTTPException:
+def answered(status: int, **headers: str) -> discord.HTTPException:
     """The API has answered with a status."""
-    return discord.HTTPException(Mock(status=status, reason="x"), {"message": "x", "code": 0})
+    return discord.HTTPException(Mock(status=status, reason="x", headers=headers), {"message": "x", "code": 0})
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,27 @@ def test_the_reason_behind_a_refused_first_connection_is_told() -> None:
     stumbled = AttributeError("'NoneType' object has no attribute 'sequence'")
     stumbled.__context__ = ConnectionRefusedError("nobody there")
     assert "cannot be reached (nobody there)" in problem_of(stumbled)
+
+
+@pytest.mark.parametrize(
+    ("problem", "seconds"),
+    [
+        (answered(429, **{"Retry-After": "500.5"}), 500.5),
+        (discord.RateLimited(300), 300),
+        (NoSessionsLeft(7200), 7200),
+    ],
+)
+def test_discord_decides_how_long_to_wait(problem: Exception, seconds: float) -> None:
+    """Each earlier try would count against the bot."""
+    assert wait_after(problem, 1, had_session=True) == seconds
+
+
+def test_a_session_that_ends_soon_is_begun_again_more_slowly_than_a_network_is_tried() -> None:
+    """Beginning a session is counted, looking for the network is not."""
+    problem = ConnectionRefusedError()
+    assert wait_after(answered(429), 1, had_session=False) <= 1
+    assert wait_after(problem, 20, had_session=False) <= LONGEST_WAIT
+    assert wait_after(problem, 20, had_session=True) > 2 * LONGEST_WAIT
 
 
 def test_waits_grow_up_to_a_limit() -> None:
