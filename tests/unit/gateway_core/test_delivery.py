@@ -443,3 +443,14 @@ async def test_halting_with_a_broken_store_ends_all_the_same(hall: Hall, elsewhe
             hall.delivery.halt()
             hall.adapter.gate.set()
     assert states(elsewhere) == ["sending"]
+
+
+async def test_a_row_that_nobody_can_read_has_failed_and_stops_nothing(hall: Hall, elsewhere: Elsewhere) -> None:
+    """A damaged form is not the end of the gateway, and not tried for ever."""
+    await owe(hall, "bad", "good")
+    elsewhere("UPDATE outbox SET rendered = '{no json' WHERE body = 'bad'")
+    async with hall.running():
+        assert await hall.sent(1) == ["good"]
+    first, _ = parts(elsewhere)
+    assert first["state"] == "failed"
+    assert "could not be sent" in first["error"]
