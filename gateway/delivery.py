@@ -170,6 +170,10 @@ class Delivery:
         except StoreError as error:
             _log.warning("delivery_postponed", outbox_id=row["id"], error=str(error))
             await self._pause(STORE_RETRY_SECONDS)
+        except Exception as error:  # noqa: BLE001 - one row must not stop the others, whatever is wrong with it
+            _log.exception("delivery_failed", outbox_id=row["id"])
+            reason = f"it could not be sent: {type(error).__name__}: {error}"
+            await self._record(row, lambda: self._db.outbox.fail(row["id"], reason))
         finally:
             self._busy.pop(row["place_id"], None)
             self._bell.ring()
