@@ -2,7 +2,7 @@
 
 Contract: in one transaction the session is found or made, the reset policy is judged at the time the message was
 received, the lease is taken, the user message is stored under its inbox row, the turn is entered, the rows are taken
-and the route is moved. The same turn_id again gives the same Claim. `busy` and `gone` change nothing.
+and the route is moved. The same turn_id again gives the same Claim. `busy`, `gone` and `changed` change nothing.
 A session chosen by id is continued whatever ended it, and made under that id if it is not there; the reset policy is
 for routes only. A route is followed to the live tip; behind a session that ended for another reason than compression
 a fresh one starts.
@@ -13,15 +13,17 @@ Limits: the oldest row is not searched for: who claims keeps the order of a lane
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from session_store import inbox, leases, routes
 from session_store.errors import InvalidArgument
+from session_store.jsontext import from_json
 from session_store.lineage import live_tip, root_of
 from session_store.messages import insert_message
 from session_store.models import Claim, ClaimRequest, Fence, NewMessage
-from session_store.places import place_id, touch_member
+from session_store.notes import add_note
+from session_store.places import place_id, present, touch_member
 from session_store.rows import SessionRow
 from session_store.sessions import end_session_row, insert_session, reopen_session_row, session_row
 from session_store.tx import Row, Rx, Tx
@@ -40,7 +42,8 @@ INSERT INTO turns (id, root_id, session_id, session_key, place_id, person_id, la
                    reset_reason, previous_session_id, input_message_id, started_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-INPUT = "SELECT state, holder, received_at FROM inbox WHERE id = ?"
+INPUT = "SELECT state, holder, received_at, session_key, lane FROM inbox WHERE id = ?"
+PAYLOAD = "SELECT payload FROM inbox WHERE id = ?"
 
 
 def running_turn(rx: Rx, root_id: str) -> Row | None:
@@ -92,6 +95,9 @@ def claim(tx: Tx, request: ClaimRequest, judge: Judge) -> Claim:
     received_at = _received_at(tx, request)
     if received_at is None:
         return Claim("gone")
+    if not _as_read(tx, request):
+        return Claim("changed")
+    request = _as_routed(tx, request)
     plan = _plan(tx, request, received_at, judge)
     if isinstance(plan, Claim):
         return plan
@@ -154,6 +160,22 @@ def _received_at(tx: Tx, request: ClaimRequest) -> float | None:
     return float(free[0]["received_at"]) if len(free) == len(rows) else None
 
 
+def _as_read(rx: Rx, request: ClaimRequest) -> bool:
+    """Whether the rows still say what they said when they were read."""
+    if request.texts is None:
+        return True
+    payloads = [from_json(rx.value(PAYLOAD, (inbox_id,))) or {} for inbox_id in request.inbox_ids]
+    return [str(payload.get("text", "")) for payload in payloads] == list(request.texts)
+
+
+def _as_routed(rx: Rx, request: ClaimRequest) -> ClaimRequest:
+    """The request with key and lane as the rows have them now, if their chat has moved since they were read."""
+    if present(rx, request.place).chat == request.place.chat:
+        return request
+    row = rx.all(INPUT, (request.inbox_ids[0],))[0]
+    return replace(request, session_key=row["session_key"], lane=row["lane"], platform_message_id=None)
+
+
 def _target(rx: Rx, session_id: str | None, session_key: str | None) -> SessionRow | None:
     """The tip that is asked for by id or by route, ended or not."""
     if session_id is None:
@@ -208,7 +230,7 @@ def _store_input(tx: Tx, request: ClaimRequest, session_id: str, place: int, rec
     """Store the user message as received then, and note who has spoken in the room."""
     if request.room_id is not None and request.person_id is not None:
         touch_member(tx, request.room_id, request.person_id)
-    return insert_message(
+    message_id = insert_message(
         tx,
         session_id,
         NewMessage("user", request.content),
@@ -219,3 +241,12 @@ def _store_input(tx: Tx, request: ClaimRequest, session_id: str, place: int, rec
         turn_id=request.turn_id,
         timestamp=received_at,
     )
+    add_note(tx, message_id, request.note, _made_of(request))
+    return message_id
+
+
+def _made_of(request: ClaimRequest) -> list[tuple[int, str]] | None:
+    """Inbox row and text of each part, unless the content is the text of one row and nothing else."""
+    if request.texts is None or (len(request.texts) == 1 and request.content == request.texts[0]):
+        return None
+    return list(zip(request.inbox_ids, request.texts, strict=True))

@@ -12,12 +12,14 @@ import os
 from types import TracebackType
 from typing import Self
 
+from session_store.changed import Changed
 from session_store.changes import Changes
 from session_store.control import Control
 from session_store.effects import Effects
 from session_store.engine import StoreEngine
 from session_store.inbox import Inbox
 from session_store.messages import Messages
+from session_store.moves import Moves
 from session_store.outbox import Outbox
 from session_store.pairing import Pairing
 from session_store.people import People
@@ -27,6 +29,7 @@ from session_store.routes import Routes
 from session_store.search import Search
 from session_store.sessions import Sessions
 from session_store.turns import Turns
+from session_store.unreadable import UnreadableEvents
 
 __all__ = ["SessionDB"]
 
@@ -48,6 +51,9 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.people = People(engine)
         self.pairing = Pairing(engine)
         self.places = Places(engine)
+        self.moves = Moves(engine)
+        self.changed = Changed(engine)
+        self.unreadable = UnreadableEvents(engine)
         self.processes = Processes(engine)
         self.control = Control(engine)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from session_store import bots
 from session_store.effects import Result, apply_all
 from session_store.jsontext import from_json, to_json
 from session_store.lineage import root_of
@@ -76,6 +77,10 @@ NEXT_IN = f"""
     ORDER BY o.id LIMIT 1)
 """  # noqa: S608 - joined from constants
 ONE = f"{_ROW} WHERE i.id = ?"
+# The new rows of one album in a lane; albums are small (ten parts at most on the platforms we know).
+ALBUM = f"""
+{_ROW} WHERE i.state = 'new' AND i.lane = ? AND json_extract(i.payload, '$.group_id') = ? ORDER BY i.id LIMIT 100
+"""
 OF_TURN = f"{_ROW} WHERE i.turn_id = ? ORDER BY i.id LIMIT 1000"
 ASIDE = f"{_ROW} WHERE i.state = 'set_aside' ORDER BY i.id DESC LIMIT ?"
 STATE = "SELECT state FROM inbox WHERE id = ?"
@@ -113,6 +118,8 @@ def accept(tx: Tx, row: NewInbox) -> Accepted:
     known = tx.one(KNOWN, (row.place.platform, row.place.account, row.dedupe_key))
     if known is not None:
         return Accepted(known["id"], created=False)
+    if not bots.heard(tx, row):
+        return Accepted(0, created=False)
     key = (row.place.platform, row.place.account, row.dedupe_key)
     where = (place_id(tx, row.place), row.session_key, row.session_id, row.lane)
     event = (row.person_id, to_json(row.sender), to_json(row.payload), row.received_at, row.holder)
@@ -225,6 +232,10 @@ class Inbox:
         """One row in whatever state; None once it was forgotten."""
         row = await self._engine.read(lambda rx: rx.one(ONE, (inbox_id,)))
         return None if row is None else _as_inbox(row)
+
+    async def album(self, lane: str, group_id: str) -> list[InboxRow]:
+        """The new rows of one album in a lane, in order."""
+        return [_as_inbox(row) for row in await self._engine.read(lambda rx: rx.all(ALBUM, (lane, group_id)))]
 
     async def adopt(self, session_id: str, holder: str) -> list[InboxRow]:
         """Take over what dead terminals had accepted for this conversation and not begun: the rows, oldest first."""

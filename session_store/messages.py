@@ -11,7 +11,7 @@ Limits: messages taken back (`rewound`) are left out of what is read here; the e
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
@@ -22,17 +22,21 @@ from session_store.errors import InvalidArgument
 from session_store.jsontext import from_json, plain, to_json
 from session_store.lineage import live_tip
 from session_store.models import NewMessage
-from session_store.rows import MessageRow
+from session_store.notes import changes_for, notes_of
+from session_store.rows import ChangeRow, MessageRow, NoteRow
 from session_store.tx import Param, Row, Rx, Tx
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["JSON_COLUMNS", "Messages", "decode_message", "insert_message"]
+__all__ = ["JSON_COLUMNS", "Annotate", "Messages", "decode_message", "insert_message"]
 
 JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+
+Annotate: TypeAlias = Callable[[MessageRow, NoteRow | None, Sequence[ChangeRow]], Any]
+"""Given a user message, its note and the changes it tells: its content as the agent is to see it. Pure, quick."""
 
 _BY_OPERATION = "SELECT id FROM messages WHERE op_id = ?"
 _BY_INBOX = "SELECT id FROM messages WHERE inbox_id = ?"
@@ -153,10 +157,17 @@ def _newest(rx: Rx, session_id: str, limit: int | None, offset: int) -> list[Mes
     return [decode_message(row) for row in reversed(rows)]
 
 
-def _conversation(rx: Rx, session_id: str) -> list[dict[str, Any]]:
+def _conversation(rx: Rx, session_id: str, annotate: Annotate | None) -> list[dict[str, Any]]:
     if rx.one(_EXISTS, (session_id,)) is None:
         return []
-    return replay(_newest(rx, live_tip(rx, session_id), None, 0))
+    rows = _newest(rx, live_tip(rx, session_id), None, 0)
+    if annotate is None:
+        return replay(rows)
+    notes, changes = notes_of(rx, rows), changes_for(rx, rows)
+    for row in rows:
+        if row["role"] == "user":
+            row["content"] = annotate(row, notes.get(row["id"]), changes.get(row["id"], ()))
+    return replay(rows)
 
 
 def _role(role: str) -> Role:
@@ -247,9 +258,12 @@ class Messages:
         rows = await self._engine.read(lambda rx: rx.all(_BEFORE, (session_id, before_id, max(limit, 0))))
         return [decode_message(row) for row in reversed(rows)]
 
-    async def get_messages_as_conversation(self, session_id: str) -> list[dict[str, Any]]:
+    async def get_messages_as_conversation(
+        self, session_id: str, *, annotate: Annotate | None = None
+    ) -> list[dict[str, Any]]:
         """Return what a model provider is given of this conversation (see `conversation.replay`).
 
         Any id of a conversation leads to its tip, as for `append_message`; an unknown session gives nothing.
+        annotate: gives each user message its notes; without it only what was said is returned.
         """
-        return await self._engine.read(lambda rx: _conversation(rx, session_id))
+        return await self._engine.read(lambda rx: _conversation(rx, session_id, annotate))

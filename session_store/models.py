@@ -8,11 +8,15 @@ from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "Accepted",
+    "BotCaps",
+    "Change",
     "Claim",
     "ClaimRequest",
     "Effect",
     "Fence",
     "InboxKind",
+    "MessageNote",
+    "MovedChat",
     "NewInbox",
     "NewMessage",
     "NewOutbox",
@@ -55,11 +59,21 @@ class Visibility:
 
 
 @dataclass(frozen=True, slots=True)
+class BotCaps:
+    """How far bots are listened to in a chat: messages in a row without a person's, and per period of `seconds`."""
+
+    depth: int
+    spoken: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class NewInbox:
     """One event at the edge, authorized and ready to be recorded (transaction *accept*).
 
     lane: rows of one lane are worked one after another (the session key, or the root id of a session chosen by id).
     holder: process token when only this process may work the row (terminal); else None.
+    caps: what a bot may say; None for people.
     """
 
     place: PlaceRef
@@ -73,14 +87,52 @@ class NewInbox:
     session_id: str | None = None
     person_id: str | None = None
     holder: str | None = None
+    caps: BotCaps | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Result of accept: the row, and whether this call made it (False: a repeated delivery, nothing changed)."""
+    """Result of accept: the row, and whether this call made it (False: a repeated delivery, nothing changed).
+
+    inbox_id is 0 when nothing was recorded: bots have said enough in that chat.
+    """
 
     inbox_id: int
     created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an edit or a delete came to.
+
+    unknown - no such message was ever recorded; nothing was written. repeated - recorded before. same - the text is
+    what it was. waiting - no turn had begun: the text was replaced (or the message withdrawn). recorded - on the
+    message, for the next turn. latest: the message is the last one that somebody said in its session.
+    """
+
+    status: Literal["unknown", "repeated", "same", "waiting", "recorded"]
+    latest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MovedChat:
+    """A chat of an account that lives on under another id, with the session keys of both (without thread and user)."""
+
+    platform: str
+    account: str
+    old_chat: str
+    new_chat: str
+    old_key: str
+    new_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageNote:
+    """What the agent is told beside a user message: who said it (shared sessions only), and what it answers."""
+
+    sender: str | None = None
+    quoted: str | None = None
+    quoted_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +190,8 @@ class ClaimRequest:
     session_id: the session chosen by id, or None to go by `session_key`.
     new_session_id: used if a session must be made. owner: person or room id of a new session.
     room_id: the room of the place, None in private places.
-    content, platform_message_id: the user message.
+    content, platform_message_id: the user message. note: what is told beside it.
+    texts: the text of each row as it was read; the claim is `changed` if one was edited since. None: not looked at.
     """
 
     inbox_ids: Sequence[int]
@@ -158,19 +211,23 @@ class ClaimRequest:
     model: str | None = None
     system_prompt: str | None = None
     user_id: str | None = None
+    note: MessageNote | None = None
+    texts: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claimed turn. status:
+    """A claimed turn, or why there is none.
 
+    status:
     claimed - this process works it now; busy - another live process or turn holds the conversation (wait, the rows stay
-    new); gone - the rows are no longer new (somebody else worked them).
+    new); gone - the rows are no longer new (somebody else worked them); changed - a text was edited since it was read,
+    or the album has grown (read the rows again).
     reset_reason: why an older session was ended for this message ('idle', 'daily'), or None.
     orphan: only when busy, the turn in the way if its process is gone; it must be taken over before this claim can win.
     """
 
-    status: Literal["claimed", "busy", "gone"]
+    status: Literal["claimed", "busy", "gone", "changed"]
     fence: Fence | None = None
     session_id: str | None = None
     message_id: int | None = None

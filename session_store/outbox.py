@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from session_store.models import NewOutbox, PlaceRef, RenderedPart
-from session_store.places import place_id
+from session_store.places import place_id, present
 from session_store.processes import token_alive
 from session_store.rows import OutboxRow
 from session_store.tx import Row, Rx, Tx
@@ -176,7 +176,9 @@ def add_rows(tx: Tx, rows: Sequence[NewOutbox], origin: Origin, *, op_id: str | 
             ids.append(known["id"])
             continue
         where = (row.place.platform, row.place.account, place_id(tx, row.place))
-        new = tx.insert(ADD, (key, *where, *source, row.kind, row.body, row.reply_to, tx.now))
+        # In a chat that has moved, the same number names another message.
+        reply_to = row.reply_to if present(tx, row.place).chat == row.place.chat else None
+        new = tx.insert(ADD, (key, *where, *source, row.kind, row.body, reply_to, tx.now))
         tx.run(SET_LINE, (new,))
         ids.append(new)
     return ids

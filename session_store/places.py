@@ -9,6 +9,7 @@ Limits: the store does not judge whether a chat is shared; callers ask for a roo
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from session_store.models import PlaceRef
@@ -17,7 +18,7 @@ from session_store.tx import Rx, Tx
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["Places", "ensure_room", "place_id", "place_of", "rooms_of", "touch_member"]
+__all__ = ["Places", "ensure_room", "place_id", "place_of", "present", "rooms_of", "touch_member"]
 
 # The row of an address.
 FIND_PLACE = (
@@ -29,6 +30,8 @@ ADD_PLACE = """
 INSERT INTO places (platform, account, chat_type, chat, thread, name, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 NAME_PLACE = "UPDATE places SET name = ? WHERE id = ?"
+# Under which id a chat lives on.
+MOVED = "SELECT new_chat FROM moved_chats WHERE platform = ? AND account = ? AND old_chat = ?"
 # The room of a chat; threads and topics belong to their chat's room.
 FIND_ROOM = "SELECT id, name FROM rooms WHERE platform = ? AND account = ? AND chat = ?"
 ADD_ROOM = "INSERT INTO rooms (id, platform, account, chat, name, created_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -41,8 +44,17 @@ ON CONFLICT (room_id, person_id) DO UPDATE SET last_at = MAX(last_at, excluded.l
 """
 
 
+def present(rx: Rx, place: PlaceRef) -> PlaceRef:
+    """Return the address under which the place is reached now: a chat that has moved has no threads of before."""
+    if place.chat_type == "dm":
+        return place
+    chat = rx.value(MOVED, (place.platform, place.account, place.chat))
+    return place if chat is None else replace(place, chat=chat, thread="")
+
+
 def place_id(tx: Tx, place: PlaceRef) -> int:
-    """Find or make the row of an address; a new name replaces the old one."""
+    """Find or make the row of an address, where it is now; a new name replaces the old one."""
+    place = present(tx, place)
     address = (place.platform, place.account, place.chat_type, place.chat, place.thread)
     row = tx.one(FIND_PLACE, address)
     if row is None:
@@ -61,12 +73,14 @@ def place_of(rx: Rx, row_id: int) -> PlaceRef | None:
 
 def find_room(rx: Rx, place: PlaceRef) -> str | None:
     """Return the room of this place's chat, or None if nobody has asked for it yet."""
+    place = present(rx, place)
     row = rx.one(FIND_ROOM, (place.platform, place.account, place.chat))
     return None if row is None else str(row["id"])
 
 
 def ensure_room(tx: Tx, place: PlaceRef) -> str:
     """Find or make the room of this place's chat. A thread's name is not the room's name."""
+    place = present(tx, place)
     name = None if place.thread else place.name
     row = tx.one(FIND_ROOM, (place.platform, place.account, place.chat))
     if row is None:

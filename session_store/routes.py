@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from session_store.lineage import conversation_of, live_tip
+from session_store.models import PlaceRef
 from session_store.rows import RouteRow, SessionRow
 from session_store.sessions import session_row
 from session_store.tx import Rx, Tx
@@ -18,7 +19,7 @@ from session_store.tx import Rx, Tx
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["Routes", "point", "routes_of", "session_for"]
+__all__ = ["Routes", "point", "routes_of", "session_for", "unbind"]
 
 TARGET = "SELECT session_id FROM routes WHERE session_key = ?"
 # Make or move the route of a key.
@@ -27,6 +28,11 @@ INSERT INTO routes (session_key, session_id, place_id, person_id, created_at, up
 VALUES (?1, ?2, ?3, ?4, ?5, ?5)
 ON CONFLICT (session_key) DO UPDATE SET session_id = excluded.session_id, place_id = excluded.place_id,
     person_id = excluded.person_id, updated_at = excluded.updated_at
+"""
+# Routes whose replies went to one place.
+UNBIND = """
+DELETE FROM routes WHERE place_id IN (
+    SELECT id FROM places WHERE platform = ? AND account = ? AND chat_type = ? AND chat = ? AND thread = ?)
 """
 # All routes of the sessions ?1, with their places.
 OF_SESSIONS = """
@@ -48,6 +54,11 @@ def point(tx: Tx, session_key: str, session_id: str, place_row: int, person_id: 
     tx.run(POINT, (session_key, session_id, place_row, person_id, tx.now))
 
 
+def unbind(tx: Tx, place: PlaceRef) -> int:
+    """Remove the routes whose replies would go to this very place; returns how many. Their sessions stay."""
+    return tx.run(UNBIND, (place.platform, place.account, place.chat_type, place.chat, place.thread))
+
+
 def routes_of(rx: Rx, session_id: str) -> list[RouteRow]:
     """Return all routes of the conversation that a session belongs to, oldest first; none for an unknown session."""
     if session_row(rx, session_id) is None:
@@ -64,6 +75,10 @@ class Routes:
     async def session_for(self, session_key: str) -> SessionRow | None:
         """The live tip behind a key; None without a route. It may have ended: then the next message starts afresh."""
         return await self._engine.read(lambda rx: session_for(rx, session_key))
+
+    async def unbind(self, place: PlaceRef) -> int:
+        """Forget what leads to a place that is gone; returns how many routes went. The sessions stay."""
+        return await self._engine.write(lambda tx: unbind(tx, place))
 
     async def of_session(self, session_id: str) -> list[RouteRow]:
         """All routes of the conversation that this session belongs to, oldest first."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 __all__ = [
+    "ChangeRow",
     "ControlRow",
     "InboxRow",
     "MessageRow",
+    "NoteRow",
     "OutboxRow",
     "PersonRow",
     "ProcessRow",
@@ -20,6 +22,7 @@ __all__ = [
     "SessionRow",
     "SessionStats",
     "TurnRow",
+    "UnreadableRow",
 ]
 
 
@@ -106,6 +109,25 @@ class MessageRow(TypedDict):
     turn_id: str | None
     rewound: int
     edited_at: float | None
+
+
+class NoteRow(TypedDict):
+    """What the agent is told beside a user message."""
+
+    message_id: int
+    sender: str | None
+    quoted: str | None
+    quoted_name: str | None
+    parts: str | None
+
+
+class ChangeRow(TypedDict):
+    """A change of an earlier message: before and now as text, None where it is not kept."""
+
+    message_id: int
+    kind: str
+    before: str | None
+    now: str | None
 
 
 class SessionExport(SessionRow):
@@ -291,3 +313,16 @@ class SessionStats(TypedDict):
     messages: int
     by_source: dict[str, int]
     size_bytes: int
+
+
+class UnreadableRow(TypedDict):
+    """An event that no adapter could read; raw is the beginning of it."""
+
+    id: int
+    platform: str
+    account: str
+    reason: str
+    raw: str
+    times: int
+    first_at: float
+    last_at: float

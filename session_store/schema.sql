@@ -163,6 +163,26 @@ CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, id);
 CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_inbox ON messages(inbox_id) WHERE inbox_id IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_op ON messages(op_id) WHERE op_id IS NOT NULL;
 
+-- What the agent is told beside the text of a user message. Only where there is something to tell.
+CREATE TABLE IF NOT EXISTS message_notes (
+    message_id INTEGER PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
+    sender TEXT,                        -- who said it, in a shared session
+    quoted TEXT,                        -- what it answers, as the platform told it
+    quoted_name TEXT,
+    parts TEXT                          -- JSON list of [inbox id, text]: the texts that the content was made of
+);
+
+-- What became of a message after it was claimed. `content` is the former text, in the form of messages.content.
+CREATE TABLE IF NOT EXISTS message_versions (
+    id INTEGER PRIMARY KEY,
+    message_id INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('edit', 'delete')),
+    content TEXT,                       -- null: nothing changed in the text, or it was to be forgotten
+    told_after INTEGER NOT NULL,        -- the newest message then; the next question after it tells the agent
+    changed_at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_versions_message ON message_versions(message_id);
+
 -- session key -> session, with the place that replies go to.
 CREATE TABLE IF NOT EXISTS routes (
     session_key TEXT PRIMARY KEY,
@@ -202,6 +222,41 @@ CREATE INDEX IF NOT EXISTS idx_inbox_lane ON inbox(lane, id) WHERE state = 'new'
 CREATE INDEX IF NOT EXISTS idx_inbox_aside ON inbox(id) WHERE state = 'set_aside';
 CREATE INDEX IF NOT EXISTS idx_inbox_turn ON inbox(turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_inbox_done ON inbox(done_at) WHERE done_at IS NOT NULL;
+
+-- Events that no adapter could read, each once, with how often it came; the newest only.
+CREATE TABLE IF NOT EXISTS unreadable (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    digest TEXT NOT NULL,               -- of the raw form, so that a repeated delivery is known
+    reason TEXT NOT NULL,
+    raw TEXT NOT NULL,                  -- the beginning of it
+    times INTEGER NOT NULL DEFAULT 1,
+    first_at REAL NOT NULL,
+    last_at REAL NOT NULL,
+    UNIQUE (platform, account, digest)
+);
+
+-- Chats that live on under another id: whatever still comes from or goes to the old one belongs to the new one.
+CREATE TABLE IF NOT EXISTS moved_chats (
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    old_chat TEXT NOT NULL,
+    new_chat TEXT NOT NULL,
+    moved_at REAL NOT NULL,
+    PRIMARY KEY (platform, account, old_chat)
+);
+
+-- How much bots have said in a chat: since a person spoke there, and within the present period.
+CREATE TABLE IF NOT EXISTS bot_talk (
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    chat TEXT NOT NULL,
+    depth INTEGER NOT NULL DEFAULT 0,
+    spoken INTEGER NOT NULL DEFAULT 0,
+    since REAL NOT NULL,
+    PRIMARY KEY (platform, account, chat)
+);
 
 -- What must go out and is not yet sent. A row without `rendered` is the whole answer as Markdown; the owner of
 -- the account replaces it by one row per part before the first send.
