@@ -61,7 +61,7 @@ class Heart:
         """What `gateway status` shows of this process."""
         await self._db.processes.set_detail(self.token, detail)
 
-    async def beat(self, runner: TurnRunner | None = None) -> None:
+    async def beat(self, runner: TurnRunner) -> None:
         """Beat until cancelled, drop what `runner` has lost, forget old rows once an hour."""
         swept: float | None = None
         while True:
@@ -69,8 +69,7 @@ class Heart:
                 await self._db.processes.beat(self.token)
                 await self._db.turns.beat(self.token)
                 self.well = True
-                if runner is not None:
-                    await runner.drop_lost()
+                await runner.drop_lost()
                 if swept is None or anyio.current_time() - swept >= SWEEP_SECONDS:
                     swept = anyio.current_time()
                     await self._sweep()

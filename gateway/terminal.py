@@ -311,7 +311,7 @@ async def open_terminal(home: Home, settings: Settings) -> AsyncIterator[Termina
         visible_to = await owner_sees(db)
         async with anyio.create_task_group() as tasks:
             terminal = Terminal(workshop, visible_to, tasks)
-            tasks.start_soon(heart.beat)
+            tasks.start_soon(heart.beat, workshop.runner)
             tasks.start_soon(heart.obey, workshop.runner)
             tasks.start_soon(terminal.work)
             tasks.start_soon(terminal.tend)

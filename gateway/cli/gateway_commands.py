@@ -17,8 +17,8 @@ import typer
 
 from gateway.bell import Bell
 from gateway.cli.output import write, write_json
-from gateway.cli.running import async_run, fail, our_home, settings_of_home
-from gateway.phrases import age
+from gateway.cli.running import async_run, fail, our_home, own_command, settings_of_home
+from gateway.phrases import age, plural
 from gateway.platforms import served_accounts
 from session_store import SessionDB
 from session_store.processes import identity_of
@@ -65,10 +65,11 @@ def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
         f"  Home:      {home.path}",
         "",
         "Open the address in a browser (it holds your token; keep it to yourself), or talk in a terminal:",
-        "  threadline",
+        f"  {own_command()}",
     ]
     if not served_accounts(settings):
-        lines.append(f"To add Telegram, put a bot's token into {home.config_file} (`threadline config init` makes it).")
+        init = f"{own_command()} config init"
+        lines.append(f"To add Telegram, put a bot's token into {home.config_file} (`{init}` makes it).")
     lines += [*settings.unavailable(), "Stop with Ctrl-C; nothing is lost."]
     return lines
 
@@ -98,6 +99,7 @@ async def _status(home: Home) -> dict[str, Any]:
                 "started_at": row["started_at"],
                 "address": row["detail"].get("address"),
                 "accounts": row["detail"].get("accounts", {}),
+                "refused": row["detail"].get("refused", {}),
                 "answers": await _answers(row["detail"].get("address")),
             }
             for row in await _gateways(db)
@@ -127,7 +129,9 @@ def _status_lines(report: dict[str, Any]) -> list[str]:
         lines.append(f"  web: {gateway['address'] or 'starting'} ({health})")
         for name, facts in gateway["accounts"].items():
             problem = f": {facts['problem']}" if facts.get("problem") else ""
-            lines.append(f"  {name}: {facts['state']}{problem}")
+            refused = gateway["refused"].get(name, 0)
+            strangers = f" ({plural(refused, 'event')} of others refused)" if refused else ""
+            lines.append(f"  {name}: {facts['state']}{strangers}{problem}")
     if not lines:
         lines.append("No gateway is running for this home. Start one with `threadline gateway run`.")
     for name, counts in (("inbox", report["inbox"]), ("outbox", report["outbox"])):

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import shutil
 import sys
 import traceback
 from collections.abc import Coroutine
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -21,9 +24,20 @@ from config import ConfigError, Home, Settings, load_settings
 from gateway.errors import GatewayError
 from session_store import InvalidArgument, QueryError, StoreError
 
-__all__ = ["Continue", "async_run", "fail", "finish_output", "our_home", "prepare_output", "settings_of_home"]
+__all__ = [
+    "Continue",
+    "async_run",
+    "fail",
+    "finish_output",
+    "our_home",
+    "own_command",
+    "prepare_output",
+    "settings_of_home",
+]
 
 T = TypeVar("T")
+
+NAME = "threadline"
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -33,6 +47,17 @@ STRAGGLER_SECONDS = 0.5
 
 #: The option that the chat has under each of its names.
 Continue = Annotated[bool, typer.Option("--continue", "-c", help="Take up the session last used in a terminal.")]
+
+
+def own_command() -> str:
+    """How this very program is called in the shell: by its name where that finds it, else by its path."""
+    own = Path(sys.argv[0])
+    if own.name != NAME or not own.is_file():
+        own = Path(sys.executable).with_name(NAME)
+    found = shutil.which(NAME)
+    if not own.is_file() or (found is not None and Path(found).resolve() == own.resolve()):
+        return NAME
+    return shlex.quote(str(own.absolute()))
 
 
 def fail(sentence: str, code: int = EXIT_FAILED) -> typer.Exit:
@@ -76,8 +101,10 @@ def _cause(error: BaseException) -> BaseException:
 
 def _ending(error: BaseException) -> BaseException:
     """How a command ends after `error`."""
-    if isinstance(error, (typer.Exit, SystemExit, GeneratorExit, BrokenPipeError)):
+    if isinstance(error, (typer.Exit, SystemExit, GeneratorExit)):
         return error
+    if isinstance(error, OSError) and error.filename is None:
+        return error  # of a stream, not of a file: the output, see `output_failed`
     if isinstance(error, KeyboardInterrupt):
         return typer.Exit(EXIT_INTERRUPTED)
     if isinstance(error, (QueryError, InvalidArgument)):
@@ -120,9 +147,14 @@ def finish_output(code: int | str | None) -> int | str | None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        # The interpreter would flush again at its end, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            print(f"The output could not be written: {error.strerror}.", file=sys.stderr)  # noqa: T201 - for the person
-        return code or EXIT_FAILED
+        return code or output_failed(error)
     return code
+
+
+def output_failed(error: OSError) -> int:
+    """Say that the output could not be written, unless its reader went away; returns the exit code."""
+    # The interpreter would try again at its end, and complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        print(f"The output could not be written: {error.strerror or error}.", file=sys.stderr)  # noqa: T201 - for the person
+    return EXIT_FAILED

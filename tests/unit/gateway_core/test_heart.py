@@ -76,7 +76,7 @@ async def test_a_beat_that_cannot_be_written_is_seen_and_tried_again(
 
     monkeypatch.setattr(hall.db.turns, "beat", beat)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(hall.heart.beat)
+        tasks.start_soon(hall.heart.beat, hall.workshop.runner)
         with anyio.fail_after(20):
             await enough.wait()
         tasks.cancel_scope.cancel()
@@ -93,7 +93,7 @@ async def test_old_rows_are_swept(hall: Hall, elsewhere: Elsewhere) -> None:
     elsewhere("UPDATE inbox SET done_at = 1")
     elsewhere("UPDATE outbox SET updated_at = 1")
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(hall.heart.beat)
+        tasks.start_soon(hall.heart.beat, hall.workshop.runner)
 
         async def swept() -> bool:
             left = [elsewhere(f"SELECT COUNT(*) AS n FROM {name}")[0]["n"] for name in ("inbox", "outbox")]  # noqa: S608 - our names
