@@ -26,10 +26,12 @@ from adapters.base import (
     OutboundPart,
     Place,
     Receipt,
+    Report,
     RetryLater,
     SendError,
     StartError,
     UnknownOutcome,
+    Unreadable,
 )
 from adapters.email.account import MailAccount, tls_context
 from adapters.email.composing import Letter, answer, opening
@@ -72,6 +74,7 @@ class EmailAdapter:
         self._state = AdapterState.STOPPED
         self._problem: str | None = None
         self._context: ssl.SSLContext | None = None
+        self._reported_to: Report | None = None
         self._receiver: Receiver | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(SENDS_AT_ONCE)
@@ -104,6 +107,10 @@ class EmailAdapter:
         """One sentence for people while it is not connected, else None."""
         return self._problem
 
+    def report_to(self, report: Report) -> None:
+        """Say, before `start`, who keeps a record of mails that cannot be read."""
+        self._reported_to = report
+
     async def start(self, deliver: Deliver) -> None:
         """Connect and begin to deliver; see the module's contract."""
         if self._context is not None:
@@ -112,6 +119,7 @@ class EmailAdapter:
         try:
             self._context = context = await asyncio.to_thread(tls_context)
             self._receiver = receiver = Receiver(self._mailbox, context, self._parse, deliver, self._report)
+            receiver.keep = self._keep if self._reported_to is not None else None
             await self._first_connect(receiver)
             refusal = await login_refusal(self._mailbox, context)
         except Misconfigured as error:
@@ -123,7 +131,7 @@ class EmailAdapter:
         if refusal is not None:
             await self.stop()
             raise StartError(refusal)
-        self._receiving = asyncio.create_task(receiver.run(), name="email receiver")
+        self._receiving = asyncio.create_task(self._receive(receiver), name="email receiver")
 
     async def stop(self) -> None:
         """Stop receiving at once, let sends in flight end within `STOP_GRACE`, free everything."""
@@ -197,6 +205,19 @@ class EmailAdapter:
                 self._in_flight.discard(bound)
                 if not self._in_flight:
                     self._all_sent.set()
+
+    async def _receive(self, receiver: Receiver) -> None:
+        """Receive until cancelled; should it end by itself, the state says so, and whoever started us starts again."""
+        try:
+            await receiver.run()
+        except Exception as error:  # noqa: BLE001  (nobody awaits this task: it must not end without a word)
+            reason = f"{type(error).__name__}: {error}"
+            _log.error("email_receiver_ended", account=self._account, reason=reason)
+            self._report(AdapterState.STOPPED, f"Receiving mail has ended by itself ({reason}).")
+
+    async def _keep(self, reason: str, raw: str) -> None:
+        if self._reported_to is not None:
+            await self._reported_to(Unreadable(PLATFORM, self._account, reason, raw))
 
     async def _first_connect(self, receiver: Receiver) -> None:
         try:

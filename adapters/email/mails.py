@@ -6,7 +6,8 @@ the mail claims, if the account trusts that); a mail that nobody vouches for is 
 would open that person's sessions. What programs send (answering machines, lists, bounces, ourselves) is refused too, so
 that two machines never talk to each other. Copies and `Reply-To` do not matter: an answer goes to the author only.
 `MalformedMail` is raised for what cannot be understood, and nothing else.
-Limits: `MOST_WORDS` characters of text; what was left out is told at its end. A command is the first line of a mail.
+Limits: `MOST_WORDS` characters of text, and `MOST_QUOTED` of somebody else's mail that is answered to us; what was left
+out is told at the end. A command is the first line of a mail.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from dataclasses import asdict, dataclass
 from email.message import Message
 from typing import Any, Final
 
-from adapters.base import InboundKind, InboundMessage, Place, Sender
+from adapters.base import InboundKind, InboundMessage, Place, Quoted, Sender
 from adapters.email.account import MailAccount
 from adapters.email.authentication import Author, author, proven
 from adapters.email.body import Body, body_of, header, headers, parsed
 from adapters.email.imap import FetchedMail
-from adapters.email.threads import base_subject, message_id, message_ids, thread_of
-from adapters.email.words import new_words
+from adapters.email.threads import base_subject, is_ours, message_id, message_ids, thread_of
+from adapters.email.words import divided
 
 __all__ = ["MARK", "MOST_WORDS", "PLATFORM", "Arrival", "MalformedMail", "NotForUs", "inbound"]
 
@@ -30,6 +31,7 @@ PLATFORM: Final = "email"
 #: Header of every mail that a gateway sends.
 MARK: Final = "X-Threadline"
 MOST_WORDS: Final = 64_000
+MOST_QUOTED: Final = 8_000
 _LONGEST_SUBJECT: Final = 200
 
 _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z0-9_-]{0,63}(?:\s|\Z)")
@@ -113,9 +115,11 @@ def _message(message: Message, sender: Author, mail: FetchedMail, arrival: Arriv
     thread = thread_of(number, references, in_reply_to)
     subject = base_subject(header(message, "Subject"))[:_LONGEST_SUBJECT]
     body = body_of(message)
-    text = _text(body, subject, answer=bool(answered))
+    words, history = divided(body.text, answer=bool(answered))
+    text = _shortened(words, MOST_WORDS) or _without_words(body, subject, answer=bool(answered))
     if not text:
         return NotForUs("it holds no words")
+    reply_to = message_id(in_reply_to) or (answered[-1] if answered else None)
     kind: InboundKind = "message"
     if _COMMAND.match(text):
         kind, text = "command", text.partition("\n")[0].rstrip()
@@ -127,19 +131,21 @@ def _message(message: Message, sender: Author, mail: FetchedMail, arrival: Arriv
         text=text,
         message_id=number,
         received_at=arrival.received_at,
-        reply_to=message_id(in_reply_to) or (answered[-1] if answered else None),
+        reply_to=reply_to,
+        # What we wrote ourselves stands in the session; what somebody else wrote is known from here only.
+        quoted=Quoted(_shortened(history, MOST_QUOTED)) if history and reply_to and not is_ours(reply_to) else None,
         extra=_extra(body, subject, truncated=mail.size > len(mail.raw)),
     )
 
 
-def _text(body: Body, subject: str, *, answer: bool) -> str:
-    """Return the new words; a mail without any says its subject, or what is attached."""
-    words = new_words(body.text, answer=answer)
-    if len(words) > MOST_WORDS:
-        left_out = len(words) - MOST_WORDS
-        words = f"{words[:MOST_WORDS]}\n\n[The mail goes on; {left_out} characters were left out.]"
-    if words:
+def _shortened(words: str, most: int) -> str:
+    if len(words) <= most:
         return words
+    return f"{words[:most]}\n\n[The mail goes on; {len(words) - most} characters were left out.]"
+
+
+def _without_words(body: Body, subject: str, *, answer: bool) -> str:
+    """Return what a mail without words says: its subject, unless that only repeats another, and what is attached."""
     attached = "\n".join(f"[attachment: {attachment.name}]" for attachment in body.attachments)
     return attached if answer else "\n".join(filter(None, (subject, attached)))
 

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -41,7 +41,7 @@ _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 30.0
 #: How long until refused secrets are tried again: only a person can mend them.
 _REFUSED_WAIT: Final = 60.0
-_LOGGED_BYTES: Final = 2000
+_LOGGED_BYTES: Final = 4000
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 #: Answers to a login that mean "not now" rather than "never".
 _NOT_NOW: Final = frozenset({"UNAVAILABLE", "INUSE", "LIMIT", "SERVERBUG", "OVERQUOTA"})
@@ -49,29 +49,36 @@ _NOT_NOW: Final = frozenset({"UNAVAILABLE", "INUSE", "LIMIT", "SERVERBUG", "OVER
 _log = structlog.get_logger(__name__)
 
 Parse = Callable[[FetchedMail, int], InboundMessage | NotForUs]
-Report = Callable[[AdapterState, str | None], None]
+Keep = Callable[[str, str], Awaitable[None]]
+Tell = Callable[[AdapterState, str | None], None]
 
 
 class Misconfigured(Exception):
     """Only a change of the configuration mends it: a sentence that says which."""
 
 
+class _NotKept(Exception):
+    """A mail could neither be read nor recorded."""
+
+
 class Receiver:
     """Connects, fetches, delivers and marks, until cancelled."""
 
     def __init__(
-        self, account: MailAccount, context: ssl.SSLContext, parse: Parse, deliver: Deliver, report: Report
+        self, account: MailAccount, context: ssl.SSLContext, parse: Parse, deliver: Deliver, tell: Tell
     ) -> None:
         self._account = account
         self._context = context
         self._parse = parse
         self._deliver = deliver
-        self._report = report
+        self._tell = tell
         self._open: tuple[ImapClient, Folder] | None = None
         self._uid_validity = 0
         self._taken: dict[int, bool] = {}
         self._failures = 0
         self._pushes = True
+        #: Keeps a record of a mail that cannot be read (reason, mail); without it such mails are only logged.
+        self.keep: Keep | None = None
 
     async def connect(self) -> None:
         """Open the folder; raises Misconfigured or ImapError."""
@@ -151,7 +158,7 @@ class Receiver:
         else:
             problem = f"Receiving mail fails in an unforeseen way ({error!r}); this is tried again until it works."
         _log.warning("email_receiving_failed", problem=problem, failures=self._failures)
-        self._report(AdapterState.FAILED if refused else AdapterState.RETRYING, problem)
+        self._tell(AdapterState.FAILED if refused else AdapterState.RETRYING, problem)
         await asyncio.sleep(_REFUSED_WAIT if refused else _backoff(self._failures))
 
     async def _watch(self) -> None:
@@ -161,11 +168,11 @@ class Receiver:
             problem, more = await self._round(client, folder)
             if problem is not None:
                 self._failures += 1
-                self._report(AdapterState.RETRYING, problem)
+                self._tell(AdapterState.RETRYING, problem)
                 await asyncio.sleep(_backoff(self._failures))
                 continue
             self._failures = 0
-            self._report(AdapterState.CONNECTED, None)
+            self._tell(AdapterState.CONNECTED, None)
             if not more:
                 await self._news(client)
 
@@ -189,15 +196,20 @@ class Receiver:
         self._taken = {uid: self._taken[uid] for uid in found if uid in self._taken}
         fresh = [uid for uid in found if uid not in self._taken]
         lines: dict[str, list[tuple[int, InboundMessage]]] = {}
+        problem: str | None = None
         for uid in fresh[:BATCH]:
-            message = await self._read(client, folder, uid)
+            try:
+                message = await self._read(client, folder, uid)
+            except _NotKept as error:
+                problem = str(error)
+                continue
             if message is not None:
                 lines.setdefault(message.place.chat, []).append((uid, message))
         async with asyncio.TaskGroup() as tasks:
             deliveries = [tasks.create_task(self._deliver_in_order(line)) for line in lines.values()]
         await self._mark(client, folder)
-        problem = next((problem for done in deliveries if (problem := done.result()) is not None), None)
-        return problem, len(fresh) > BATCH
+        problems = [problem, *(done.result() for done in deliveries)]
+        return next(filter(None, problems), None), len(fresh) > BATCH
 
     async def _read(self, client: ImapClient, folder: Folder, uid: int) -> InboundMessage | None:
         """Fetch and parse one mail; what is no message for the gateway counts as taken."""
@@ -207,15 +219,28 @@ class Receiver:
         try:
             message = self._parse(mail, folder.uid_validity)
         except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)
-            raw = mail.raw[:_LOGGED_BYTES].decode("ascii", "backslashreplace")
-            _log.error("email_set_aside", uid=uid, reason=str(error), mail=raw)
-            self._taken[uid] = False
+            await self._set_aside(mail, str(error))
             return None
         if isinstance(message, NotForUs):
             _log.info("email_ignored", uid=uid, reason=message.reason)
             self._taken[uid] = False
             return None
         return message
+
+    async def _set_aside(self, mail: FetchedMail, reason: str) -> None:
+        """Leave a visible record of a mail that nobody will see otherwise."""
+        raw = mail.raw[:_LOGGED_BYTES].decode("ascii", "backslashreplace")
+        _log.error("email_set_aside", uid=mail.uid, reason=reason, mail=raw)
+        if self.keep is not None:
+            try:
+                async with asyncio.timeout(DELIVER_SECONDS):
+                    await self.keep(reason, raw)
+            except Exception as error:
+                why = str(error) or type(error).__name__
+                raise _NotKept(
+                    f"A mail that cannot be read could not be recorded ({why}); it is tried again."
+                ) from error
+        self._taken[mail.uid] = False
 
     async def _deliver_in_order(self, line: list[tuple[int, InboundMessage]]) -> str | None:
         """Deliver the mails of one correspondent; stops at the first that fails and returns what is wrong."""

@@ -16,12 +16,13 @@ import hashlib
 import re
 from typing import Final
 
-__all__ = ["LONGEST_ID", "base_subject", "message_id", "message_ids", "own_message_id", "thread_of"]
+__all__ = ["LONGEST_ID", "base_subject", "is_ours", "message_id", "message_ids", "own_message_id", "thread_of"]
 
 LONGEST_ID: Final = 400
 _LONGEST_CARRIED: Final = 120
 
 _ID: Final = re.compile(r"<([^<>\s\x00-\x1f\x7f]{1,400})>")
+_OURS: Final = re.compile(r"threadline\.[0-9a-f]{24}[.@]")
 _OWN: Final = re.compile(r"threadline\.[0-9a-f]{24}\.([A-Za-z0-9_-]+)@")
 #: What mail programs put before the subject of an answer, in their languages.
 _ANSWER: Final = re.compile(
@@ -54,6 +55,11 @@ def own_message_id(key: str, content: str, thread: str, domain: str) -> str:
     if not 0 < len(encoded) <= _LONGEST_CARRIED:
         return f"threadline.{digest}@{domain}"
     return f"threadline.{digest}.{base64.urlsafe_b64encode(encoded).decode('ascii').rstrip('=')}@{domain}"
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether an id has the form of ours, which anybody can imitate."""
+    return _OURS.match(name) is not None
 
 
 def base_subject(subject: str) -> str:

@@ -1,4 +1,4 @@
-"""The new words of a mail: without the history that it quotes and without a marked signature.
+"""The new words of a mail, apart from the history that it quotes and without a marked signature.
 
 Contract: only what is clearly marked is cut: a signature behind its `-- ` line, and, in an answer, a quote at the very
 end with the line that introduces it, or everything below a line or a block of headers that mail programs put above the
@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["new_words", "unflowed"]
+__all__ = ["divided", "unflowed"]
 
 _SIGNATURE: Final = "-- "
 #: `--` without its space counts as the mark of a signature only when few lines follow.
@@ -76,16 +76,17 @@ _WROTE: Final = re.compile(
 _WHEN: Final = re.compile(r"\d{4}|\d{1,2}[:.]\d{2}")
 
 
-def new_words(text: str, *, answer: bool) -> str:
-    """Return what the sender wrote; `answer`: the mail answers another one, so that quotes in it are history."""
+def divided(text: str, *, answer: bool) -> tuple[str, str]:
+    """Return what the sender wrote, and the history below it.
+
+    answer: the mail answers another one, so that quotes in it are history.
+    """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     forwarded = next((index for index, line in enumerate(lines) if _FORWARDED.match(line[:_LONGEST_LINE])), len(lines))
     kept, tail = lines[:forwarded], lines[forwarded:]
-    if answer and not tail:
-        kept = _without_history(kept)
-    kept = _without_signature(kept)
-    words = "\n".join([*kept, *tail]).strip()
-    return words or text.strip()
+    end = _history(kept) if answer and not tail else len(kept)
+    words = "\n".join([*_without_signature(kept[:end]), *tail]).strip()
+    return (words, "\n".join(kept[end:]).strip()) if words else (text.strip(), "")
 
 
 def unflowed(text: str, *, delete_space: bool) -> str:
@@ -111,17 +112,17 @@ def _without_signature(lines: list[str]) -> list[str]:
     return lines
 
 
-def _without_history(lines: list[str]) -> list[str]:
+def _history(lines: list[str]) -> int:
+    """Return the index of the first line of the history; their number where there is none."""
     for index, line in enumerate(lines):
         if _ORIGINAL.match(line[:_LONGEST_LINE]) or _headers_begin(lines[index : index + 8]):
-            above = index - 1 if index and _RULE.match(lines[index - 1][:_LONGEST_LINE]) else index
-            return lines[:above]
+            return index - 1 if index and _RULE.match(lines[index - 1][:_LONGEST_LINE]) else index
     end = len(lines)
     while end and (not lines[end - 1].strip() or lines[end - 1].startswith(">")):
         end -= 1
     if not any(line.startswith(">") for line in lines[end:]):
-        return lines
-    return lines[: end - _introduction(lines[:end])]
+        return len(lines)
+    return end - _introduction(lines[:end])
 
 
 def _headers_begin(lines: Sequence[str]) -> bool:

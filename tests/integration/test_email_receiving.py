@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.base import AdapterState, StartError, Verdict
+from adapters.base import AdapterState, Reports, StartError, Unreadable, Verdict
 from adapters.email import EmailAdapter, Server, receiving
 from adapters.email.imap import FetchedMail, ImapClient
 from tests.servers.dovecot import PASSWORD, Dovecot, missing
@@ -223,7 +223,7 @@ async def test_only_senders_that_the_server_vouches_for_are_believed(
 async def test_a_mail_that_cannot_be_understood_is_set_aside_visibly(
     box: Box, adapter: EmailAdapter, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is logged as it came and marked; its neighbours are delivered."""
+    """It is recorded as it came and then marked, not before; its neighbours are delivered."""
     body = EmailAdapter._parse  # noqa: SLF001  (no mail is known that defeats the parser, yet one may exist)
 
     def parse(self: EmailAdapter, mail: FetchedMail, uid_validity: int) -> object:
@@ -232,15 +232,28 @@ async def test_a_mail_that_cannot_be_understood_is_set_aside_visibly(
         return body(self, mail, uid_validity)
 
     monkeypatch.setattr(EmailAdapter, "_parse", parse)
+    assert isinstance(adapter, Reports)
+    recorded: list[Unreadable] = []
+    working = False
+
+    async def record(event: Unreadable) -> None:
+        if not working:
+            raise OSError("disk full")
+        recorded.append(event)
+
+    adapter.report_to(record)
     await box.put(letter("poison"), letter("good"))
-    with capture_logs() as logs:
-        await adapter.start(gateway.deliver)
-        await box.marked(PASSED_BY, DONE)
+    await adapter.start(gateway.deliver)
+    await box.marked(NEW, DONE)
+    await eventually(lambda: adapter.state is AdapterState.RETRYING)
+    assert "disk full" in (adapter.problem or "")
+    working = True
+    await box.marked(PASSED_BY, DONE)
 
     assert gateway.texts == ["good"]
-    (note,) = [entry for entry in logs if entry["event"] == "email_set_aside"]
-    assert note["reason"] == "poisoned"
-    assert "poison" in note["mail"]
+    (event,) = recorded
+    assert (event.platform, event.account, event.reason) == ("email", "main", "poisoned")
+    assert "poison" in event.raw
 
 
 async def test_an_old_mailbox_does_not_come_back_to_life(box: Box, adapter: EmailAdapter, gateway: Gateway) -> None:

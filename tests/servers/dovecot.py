@@ -94,7 +94,6 @@ class Dovecot:
         users = self._home / "users"
         users.mkdir()
         shutil.chown(users, "dovecot", "dovecot")
-        (self._home / "run").mkdir()
         _certify(self._home)
         (self._home / "dovecot.conf").write_text(
             _CONFIGURATION.format(
@@ -116,26 +115,35 @@ class Dovecot:
 
     def start(self) -> None:
         """Start and wait until it answers."""
+        # What a killed one left there would keep the next one from starting.
+        shutil.rmtree(self._home / "run", ignore_errors=True)
+        (self._home / "run").mkdir()
         self._process = subprocess.Popen(  # noqa: S603 - the system's server, on our own file
             ["/usr/sbin/dovecot", "-F", "-c", str(self._home / "dovecot.conf")], start_new_session=True
         )
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
-                with socket.create_connection(("127.0.0.1", self.port), timeout=1):
-                    return
-            except OSError:
+                imaplib.IMAP4("127.0.0.1", self.port, timeout=1).shutdown()
+            except (OSError, imaplib.IMAP4.error):
                 if time.monotonic() > deadline or self._process.poll() is not None:
                     log = self._home / "log"
                     raise AssertionError(log.read_text() if log.exists() else "Dovecot does not start") from None
                 time.sleep(0.02)
+            else:
+                return
 
     def stop(self) -> None:
         """End it at once, with the processes that serve connections."""
         process, self._process = self._process, None
         if process is not None:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=START_SECONDS)
+            # The others die a moment later, and hold the port until then.
+            with contextlib.suppress(OSError):
+                while True:
+                    socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
 
     def deliver(self, user: str, mail: bytes, age: float = 0.0) -> None:
         """Put a mail into a user's mailbox, as if it had come `age` seconds ago."""

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adapters.base import InboundMessage, Place, Sender
+from adapters.base import InboundMessage, Place, Quoted, Sender
 from adapters.email import MailAccount, Server
 from adapters.email.imap import FetchedMail
 from adapters.email.mails import MOST_WORDS, Arrival, MalformedMail, NotForUs, inbound
+from adapters.email.threads import own_message_id
 from gateway.keys import session_key
 from tests.servers.letters import letter
 
@@ -77,6 +78,18 @@ def test_an_answer_goes_on_with_its_session_and_a_new_mail_with_none() -> None:
     assert key_of(reply) == key_of(first)
     assert len({key_of(message) for message in (first, other, somebody)}) == 3
     assert (reply.reply_to, reply.place.name) == ("m1@x", "Notes")
+
+
+def test_what_somebody_else_wrote_comes_along_and_what_we_wrote_does_not() -> None:
+    """An answer to another's mail speaks of that; an answer to ours speaks of what the session holds."""
+    ours = own_message_id("tl1", "x", "m1@x", "example.org")
+    text = "Please file this.\n\nOn Sun, 29 Nov 2026 at 10:00, Bob <bob@example.org> wrote:\n> the code is 17\n"
+    foreign = taken(letter(text, In_Reply_To="<bob@x>"))
+
+    assert foreign.text == "Please file this."
+    assert foreign.quoted == Quoted("On Sun, 29 Nov 2026 at 10:00, Bob <bob@example.org> wrote:\n> the code is 17")
+    assert taken(letter(text, In_Reply_To=f"<{ours}>")).quoted is None
+    assert taken(letter("Yes.", In_Reply_To="<bob@x>")).quoted is None
 
 
 def test_a_mail_without_an_id_is_known_by_its_number() -> None:

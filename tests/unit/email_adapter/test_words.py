@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.email.hypertext import plain_of
-from adapters.email.words import new_words, unflowed
+from adapters.email.words import divided, unflowed
+
+
+def new_words(text: str, *, answer: bool) -> str:
+    """What the sender wrote."""
+    return divided(text, answer=answer)[0]
+
 
 QUOTE = "> where is it?\n>\n> I looked everywhere\n"
 
@@ -67,6 +73,15 @@ def test_in_a_new_mail_quotes_are_content() -> None:
     text = f"Look:\n\nOn Sun, 29 Nov 2026 Bob wrote:\n{QUOTE}"
 
     assert new_words(text + "-- \nAnn", answer=False) == text.strip()
+
+
+def test_the_history_is_kept_apart() -> None:
+    """As it stands below the words, with the line that introduces it."""
+    history = f"On Sun, 29 Nov 2026 at 10:00, Bob wrote:\n{QUOTE}"
+
+    assert divided(f"Yes.\n-- \nAnn\n\n{history}", answer=True) == ("Yes.", history.strip())
+    assert divided("Yes.", answer=True) == ("Yes.", "")
+    assert divided(history, answer=True) == (history.strip(), "")
 
 
 @given(st.text(), st.booleans())
