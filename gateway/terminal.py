@@ -262,10 +262,15 @@ class Terminal:
         self.trouble = None
         if worked:
             self._waiting.discard(row["id"])
-        elif row["id"] not in self._waiting:
+        elif row["id"] not in self._waiting and await self._held_elsewhere():
             self._waiting.add(row["id"])
             self._bell.ring()
         return worked
+
+    async def _held_elsewhere(self) -> bool:
+        """Whether it is not this process that works the conversation (it does while it runs again what was cut off)."""
+        turn = await self.running()
+        return turn is None or turn["holder"] != self._workshop.holder
 
     async def set_aside(self, row: InboxRow, reason: str) -> None:
         """Put a row that cannot be worked aside, for the lanes."""

@@ -1,8 +1,8 @@
 """`threadline` with an agent that tests hold in their hands.
 
-It begins every answer with a tool call and the words "thinking about ...", then waits until the file named in
-`$TEST_AGENT_GATE` exists, and ends with "answer to ...". A question that begins with "stubborn" makes it ignore that
-it is cancelled; one that begins with "broken" makes it fail.
+It begins every answer with a tool call and the words "thinking about ...", makes the file `begun` beside its gate,
+waits until the gate, the file named in `$TEST_AGENT_GATE`, exists, and ends with "answer to ...". A question that
+begins with "stubborn" makes it ignore that it is cancelled; one that begins with "broken" makes it fail.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class SlowAgent:
         yield TextDelta(f"thinking about {context.text}")
         if context.text.startswith("broken"):
             raise AgentError("The agent is broken today.")
-        while not await asyncio.to_thread(Path(os.environ["TEST_AGENT_GATE"]).exists):
+        gate = Path(os.environ["TEST_AGENT_GATE"])
+        await asyncio.to_thread(gate.with_name("begun").touch)
+        while not await asyncio.to_thread(gate.exists):
             try:
                 await asyncio.sleep(LOOK_SECONDS)
             except asyncio.CancelledError:

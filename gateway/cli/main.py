@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.running import Continue, finish_output, prepare_output
+from gateway.cli.running import Continue, finish_output, output_failed, prepare_output
 
 __all__ = ["app", "run"]
 
@@ -87,7 +87,12 @@ def main(context: typer.Context, *, resume: Continue = False, version: Version =
 def run() -> None:
     """Entry point of the console script."""
     prepare_output()
+    code: int | str | None
     try:
         app(prog_name="threadline")
+        code = 0
     except SystemExit as end:
-        sys.exit(finish_output(end.code))
+        code = end.code
+    except OSError as error:
+        code = output_failed(error)
+    sys.exit(finish_output(code))
