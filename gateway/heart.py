@@ -5,7 +5,8 @@ by its process id and start time. Every `BEAT_SECONDS` the process and the lease
 conversation that another process took over meanwhile is dropped. Requests to stop a turn that runs here are carried
 out; they stay open until the turn is settled, so that a turn which must be run again is stopped again.
 Failure: a store that cannot be written is tried again at the next beat, and `well` says so; after 60 s others may take
-over. Limits: rows that were settled long ago are removed once an hour.
+over. Limits: rows that were settled long ago are removed once an hour, the first time a while after the start, so
+that a process that lives only for a question has nothing to do with them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = ["Heart"]
 
 BEAT_SECONDS = 10.0
 SWEEP_SECONDS = 3600.0
+FIRST_SWEEP_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
@@ -63,15 +65,15 @@ class Heart:
 
     async def beat(self, runner: TurnRunner) -> None:
         """Beat until cancelled, drop what `runner` has lost, forget old rows once an hour."""
-        swept: float | None = None
+        sweep_at = anyio.current_time() + FIRST_SWEEP_SECONDS
         while True:
             try:
                 await self._db.processes.beat(self.token)
                 await self._db.turns.beat(self.token)
                 self.well = True
                 await runner.drop_lost()
-                if swept is None or anyio.current_time() - swept >= SWEEP_SECONDS:
-                    swept = anyio.current_time()
+                if anyio.current_time() >= sweep_at:
+                    sweep_at = anyio.current_time() + SWEEP_SECONDS
                     await self._sweep()
             except StoreError as error:
                 self.well = False

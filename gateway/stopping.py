@@ -1,9 +1,10 @@
 """Being told to stop: the first signal begins an orderly end, the second ends at once, and no end takes too long.
 
-Contract: `told_to_stop` returns at the first SIGTERM or SIGINT. From then on a second signal ends the process on the
-spot, and so does a thread of its own `LIMIT_SECONDS` after the first, with a sentence: whatever hangs (an agent that
-does not stop, a call that blocks the event loop, a thread that never returns) delays the end no longer. Both are safe
-at any moment, since everything that was acknowledged is in the store.
+Contract: `told_to_stop` returns at the first SIGTERM or SIGINT, or SIGHUP (the terminal was closed) unless that is
+ignored. From then on a second signal ends the process on the spot, and so does a thread of its own `LIMIT_SECONDS`
+after the first, with a sentence: whatever hangs (an agent that does not stop, a call that blocks the event loop, a
+thread that never returns) delays the end no longer. Both are safe at any moment, since everything that was acknowledged
+is in the store.
 Limits: main thread only; meant for a process that ends afterwards, so the handlers are never taken back.
 """
 
@@ -21,7 +22,7 @@ __all__ = ["LIMIT_SECONDS", "told_to_stop"]
 
 LIMIT_SECONDS = 10.0
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _TOO_LONG = b"Stopping took too long and was cut short; what was acknowledged is kept.\n"
 
 _log = structlog.get_logger(__name__)
@@ -44,7 +45,9 @@ async def told_to_stop() -> None:
 
     threading.Thread(target=_cut_short, args=(begun,), name="threadline-stop-limit", daemon=True).start()
     for number in _SIGNALS:
-        signal.signal(number, handle)
+        # Whoever started us with `nohup` wants us to stay.
+        if signal.getsignal(number) is not signal.SIG_IGN or number is not signal.SIGHUP:
+            signal.signal(number, handle)
     await told.wait()
     _log.info("told_to_stop", signal=signal.Signals(first[0]).name)
 

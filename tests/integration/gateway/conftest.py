@@ -9,6 +9,9 @@ import pytest
 
 from tests.emulators.telegram import TelegramEmulator
 from tests.gateways import telegram_home
+from tests.unit.gateway_core.conftest import logged
+
+__all__ = ["configured", "logged", "telegram"]
 
 
 @pytest.fixture

@@ -8,17 +8,19 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from gateway.stopping import LIMIT_SECONDS
 from tests.conftest import Elsewhere
 from tests.emulators.telegram import TelegramEmulator
-from tests.gateways import GatewayProcess, eventually, telegram_home, threadline
+from tests.gateways import GatewayProcess, clean_environment, eventually, telegram_home, threadline
 
 
 def logged(gateway: GatewayProcess, words: str) -> Callable[[], Awaitable[bool]]:
@@ -203,3 +205,58 @@ def _fill(disk: Path) -> None:
                 file.write(b"\0" * 4096)
         except OSError:
             return
+
+
+@pytest.mark.parametrize("hung", [("deaf", 10.0, 0), ("blocking", 1.5, 1)])
+async def test_a_hung_agent_does_not_hold_up_the_end_and_its_turn_is_left(
+    configured: Path, telegram: TelegramEmulator, elsewhere: Elsewhere, hung: tuple[str, float, int]
+) -> None:
+    """Whether it is deaf to its cancellation or blocks everything; the next start runs the turn again."""
+    how, limit, code = hung
+    script = Path(__file__).with_name("hung_gateway.py")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(script), how, str(limit)),
+        env=clean_environment(configured),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        assert (await process.stdout.readline()).startswith(b"running")
+        telegram.say("Hang on this")
+        assert await process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        _, said = await process.communicate()
+    assert time.monotonic() - began < LIMIT_SECONDS
+    assert process.returncode == code, said.decode()
+    (turn,) = elsewhere("SELECT state, attempt FROM turns")
+    assert (turn["state"], turn["attempt"]) == ("running", 1)
+    async with GatewayProcess(configured).running() as gateway:
+        await telegram.until(lambda: len(telegram.sent) == 1, 20)
+        assert await gateway.stop() == 0
+    assert "Hang on this" in telegram.sent[0].text
+
+
+async def test_two_gateways_of_one_home_serve_their_own_accounts(
+    configured: Path, telegram: TelegramEmulator, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    """Two homes' settings, one store: each answers on its account, and both leave it in order."""
+    telegram.add_bot("2000:second-token", 2000, "secondbot")
+    other = telegram_home(tmp_path / "other", telegram.base_url, "2000:second-token", telegram={"name": "second"})
+    (other / "state.db").symlink_to(configured / "state.db")
+    settings = yaml.safe_load((other / "config.yaml").read_text(encoding="utf-8"))
+    first_account = {"enabled": False, "token": telegram.token}
+    settings["platforms"]["telegram"] = [first_account, settings["platforms"]["telegram"]]
+    (other / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    async with GatewayProcess(configured).running() as one, GatewayProcess(other).running() as two:
+        telegram.say("For the first bot", chat_id=42)
+        telegram.say("For the second bot", chat_id=43, user_id=42, token="2000:second-token")  # noqa: S106 - the emulator's
+        await telegram.until(lambda: len(telegram.sent) == 2, 20)
+        assert await one.stop() == 0
+        telegram.say("The second goes on", chat_id=43, user_id=42, token="2000:second-token")  # noqa: S106 - the same
+        await telegram.until(lambda: len(telegram.sent) == 3, 20)
+        assert await two.stop() == 0
+    keys = {row["session_key"] for row in elsewhere("SELECT session_key FROM sessions")}
+    assert keys == {"agent:main:telegram:dm:42", "agent:second:telegram:dm:43"}
+    assert elsewhere("SELECT * FROM processes") == []

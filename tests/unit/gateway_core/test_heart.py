@@ -83,8 +83,9 @@ async def test_a_beat_that_cannot_be_written_is_seen_and_tried_again(
     assert seen[:5] == [True, False, False, True, True]
 
 
-async def test_old_rows_are_swept(hall: Hall, elsewhere: Elsewhere) -> None:
+async def test_old_rows_are_swept(hall: Hall, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was settled long ago goes; dead processes too."""
+    monkeypatch.setattr(module, "FIRST_SWEEP_SECONDS", 0.0)
     async with hall.running():
         await hall.say("hello")
         await hall.quiet()

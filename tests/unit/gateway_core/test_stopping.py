@@ -29,6 +29,7 @@ async def stubborn():
             pass
 
 async def main():
+    {first}
     waiting = asyncio.create_task(stopping.told_to_stop())
     await asyncio.sleep(0)
     print("ready", flush=True)
@@ -43,9 +44,11 @@ print("ended", flush=True)
 
 
 @contextmanager
-def program(*, before: str = "pass", after: str = "pass", limit: float = 30.0) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that waits to be told, then does `after`."""
-    text = textwrap.dedent(PROGRAM).format(before=before, after=after, limit=limit)
+def program(
+    *, first: str = "pass", before: str = "pass", after: str = "pass", limit: float = 30.0
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that does `first`, waits to be told, then does `after`."""
+    text = textwrap.dedent(PROGRAM).format(first=first, before=before, after=after, limit=limit)
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
         [sys.executable, "-c", text],
         stdout=subprocess.PIPE,
@@ -68,11 +71,20 @@ def line(process: subprocess.Popen[bytes]) -> str:
     return process.stdout.readline().decode().strip()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_first_signal_begins_an_orderly_end(number: signal.Signals) -> None:
-    """Both signals mean the same; the exit code is that of the work."""
+    """All of them mean the same; the exit code is that of the work."""
     with program() as process:
         process.send_signal(number)
+        assert (line(process), line(process)) == ("told", "ended")
+        assert process.wait(20) == 0
+
+
+def test_who_was_started_to_outlive_its_terminal_does() -> None:
+    """An ignored SIGHUP stays ignored, as `nohup` has it."""
+    with program(first="signal.signal(signal.SIGHUP, signal.SIG_IGN)") as process:
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
         assert (line(process), line(process)) == ("told", "ended")
         assert process.wait(20) == 0
 
