@@ -129,6 +129,14 @@ class SlackAccount(Account):
     bot_token: Secret = setting(None, "the bot token (`xoxb-...`), or null", "Bot token of the app.")
     app_token: Secret = setting(None, "the app-level token (`xapp-...`), or null", "App-level token, for Socket Mode.")
     base_url: _WebAddress = setting("https://slack.com/api/", "an http(s) address", "Address of the Web API.")
+    reply_in_thread: bool = setting(
+        True, "true or false", "Answer a post in a channel in the thread that it begins; each is a conversation then."
+    )
+    dm_threads: bool = setting(
+        False,
+        "true or false",
+        "Let threads in direct messages be conversations of their own; Slack's assistant threads always are.",
+    )
     allowed_users: UserIds = setting((), SLACK_IDS, _ALLOWED)
 
     @field_validator("bot_token", "app_token")

@@ -19,7 +19,7 @@ from config.sections import Agent, Delivery, Display, Identities, Platform, Sess
 
 __all__ = ["Settings"]
 
-_SERVED: frozenset[Platform] = frozenset({"telegram", "discord", "email"})
+_SERVED: frozenset[Platform] = frozenset({"telegram", "slack", "discord", "email"})
 _NAMES: dict[Platform, str] = {"telegram": "Telegram", "slack": "Slack", "discord": "Discord", "email": "e-mail"}
 _RESERVED_PEOPLE = frozenset({"owner", "nobody"})
 _PERSON_FORM = "a name of up to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit"

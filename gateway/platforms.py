@@ -6,7 +6,7 @@ SDKs are imported here, and only when their platform is enabled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from gateway.commands import default_registry
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from adapters.base import Adapter
-    from config import Account, EmailAccount, Settings
+    from config import Account, EmailAccount, Settings, SlackAccount
 
 __all__ = ["Served", "make_adapters", "served_accounts"]
 
@@ -30,6 +30,7 @@ class Served:
     allow_all: bool
     groups: Literal["mention", "always"]
     gateway_url: str | None = None
+    slack: SlackAccount | None = None
     mailbox: EmailAccount | None = None
 
 
@@ -39,6 +40,11 @@ def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
         ("telegram", account.name): _served(account, account.token, account.base_url)
         for account in settings.platforms.telegram
         if account.enabled and account.token is not None
+    }
+    slack = {
+        ("slack", account.name): replace(_served(account, account.bot_token, account.base_url), slack=account)
+        for account in settings.platforms.slack
+        if account.enabled and account.bot_token is not None
     }
     discord = {
         ("discord", account.name): _served(account, account.token, account.api_url, account.gateway_url)
@@ -58,7 +64,7 @@ def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
         for account in settings.platforms.email
         if account.enabled
     }
-    return telegram | discord | email
+    return telegram | slack | discord | email
 
 
 def _served(account: Account, token: SecretStr, base_url: str, gateway_url: str | None = None) -> Served:
@@ -80,11 +86,27 @@ def make_adapters(served: Mapping[tuple[str, str], Served]) -> dict[tuple[str, s
             from adapters.telegram import TelegramAdapter  # noqa: PLC0415 - heavy, and only needed when enabled
 
             adapters[platform, account] = TelegramAdapter(account, facts.token, facts.base_url)
+        elif facts.slack is not None:
+            adapters[platform, account] = _slack(account, facts, facts.slack)
         elif platform == "discord":
             adapters[platform, account] = _discord(account, facts)
         elif facts.mailbox is not None:
             adapters[platform, account] = _email(account, facts.mailbox)
     return adapters
+
+
+def _slack(account: str, facts: Served, settings: SlackAccount) -> Adapter:
+    from adapters.slack import SlackAdapter  # noqa: PLC0415 - heavy, and only needed when enabled
+
+    return SlackAdapter(
+        account,
+        facts.token,
+        # The settings of an enabled account have it.
+        settings.app_token.get_secret_value() if settings.app_token is not None else "",
+        facts.base_url,
+        reply_in_thread=settings.reply_in_thread,
+        dm_threads=settings.dm_threads,
+    )
 
 
 def _discord(account: str, facts: Served) -> Adapter:

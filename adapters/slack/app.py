@@ -2,8 +2,8 @@
 
 Contract: the first middleware is awaited before the confirmation; all is done there, in `take`. When that fails, the
 answer is `NOT_TAKEN` and the envelope must not be confirmed, so that Slack brings it again. What can never be
-understood is logged whole and confirmed: it must not come again and again. Nothing is done in listeners, which run
-after the confirmation; one listens to everything, so that nothing is left unconfirmed.
+understood is set aside, where people can see it, and confirmed: it must not come again and again. Nothing is done in
+listeners, which run after the confirmation; one listens to everything, so that nothing is left unconfirmed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
+from adapters.base import Report, Unreadable
 from adapters.slack.connection import SDK_LOG
+from adapters.slack.events import PLATFORM
 from adapters.slack.fields import MalformedEvent
 
-__all__ = ["NOT_TAKEN", "Take", "make_app", "set_aside"]
+__all__ = ["NOT_TAKEN", "Aside", "Take", "make_app"]
 
 #: Status of the answer for an event that is not durable.
 NOT_TAKEN = HTTPStatus.SERVICE_UNAVAILABLE
 _FIRST = ("0",)
+#: What a payload holds that lets its reader act in its name.
+_SECRET = frozenset({"token", "response_url", "bot_access_token"})
 _LOGGED_CHARACTERS = 4000
 _EVERYTHING = re.compile(".*", re.DOTALL)
 
@@ -44,16 +48,34 @@ class Take(Protocol):
         ...
 
 
-def make_app(web: AsyncWebClient, take: Take) -> AsyncApp:
+class Aside:
+    """Where what nobody can read is put: into the log, and to whoever keeps records of it."""
+
+    def __init__(self, account: str, report: Report | None) -> None:
+        self._account = account
+        self._report = report
+
+    async def put(self, what: Any, reason: str) -> None:
+        """Leave a record; raises when it could not be made durable, and then nothing may be confirmed."""
+        if isinstance(what, dict):
+            what = {name: "<hidden>" if name in _SECRET else value for name, value in what.items()}
+        raw = json.dumps(what, ensure_ascii=True, default=repr)
+        _log.error("slack_event_set_aside", account=self._account, reason=reason, payload=raw[:_LOGGED_CHARACTERS])
+        if self._report is not None:
+            await self._report(Unreadable(PLATFORM, self._account, reason, raw))
+
+
+def make_app(web: AsyncWebClient, take: Take, aside: Aside) -> AsyncApp:
     """Return the bolt app. All is done in its first middleware, which is awaited before the confirmation."""
 
     async def journal(req: AsyncBoltRequest, next_: Callable[[], Awaitable[None]]) -> BoltResponse | None:
         try:
-            # The first delivery has a number, too: 0.
-            await take(req.body, again=req.headers.get("x-slack-retry-num", _FIRST)[0] != _FIRST[0])
-        except MalformedEvent as error:
-            set_aside(req.body, str(error))
-            return BoltResponse(status=HTTPStatus.OK)
+            try:
+                # The first delivery has a number, too: 0.
+                await take(req.body, again=req.headers.get("x-slack-retry-num", _FIRST)[0] != _FIRST[0])
+            except MalformedEvent as error:
+                await aside.put(req.body, str(error))
+                return BoltResponse(status=HTTPStatus.OK)
         except Exception as error:  # noqa: BLE001  (any failure means: not durable, so not confirmed)
             _log.warning("slack_event_not_taken", reason=str(error) or type(error).__name__)
             return BoltResponse(status=NOT_TAKEN)
@@ -87,9 +109,3 @@ def make_app(web: AsyncWebClient, take: Take) -> AsyncApp:
     app.event(_EVERYTHING)(event)
     app.command(_EVERYTHING)(command)
     return app
-
-
-def set_aside(what: Any, reason: str) -> None:
-    """Leave a visible record of something that nobody will see otherwise."""
-    raw = json.dumps(what, ensure_ascii=True, default=repr)[:_LOGGED_CHARACTERS]
-    _log.error("slack_event_set_aside", reason=reason, payload=raw)

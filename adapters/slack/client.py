@@ -22,12 +22,13 @@ from adapters.base import (
     OutboundPart,
     Place,
     Receipt,
+    Report,
     RetryLater,
     SendError,
     StartError,
     UnknownOutcome,
 )
-from adapters.slack.app import make_app
+from adapters.slack.app import Aside, make_app
 from adapters.slack.connection import SENDS_AT_ONCE, Connection
 from adapters.slack.directory import Directory
 from adapters.slack.events import PLATFORM, Rules
@@ -91,6 +92,7 @@ class SlackAdapter:
         self._sender: Sender | None = None
         self._intake: Intake | None = None
         self._receiving: asyncio.Task[None] | None = None
+        self._reported_to: Report | None = None
         self._settled = asyncio.Event()
         self._echoes = Echoes()
         self._slots = asyncio.Semaphore(SENDS_AT_ONCE)
@@ -123,6 +125,10 @@ class SlackAdapter:
     def problem(self) -> str | None:
         """One sentence for people while it is not connected, else None."""
         return self._problem
+
+    def report_to(self, report: Report) -> None:
+        """Say, before `start`, who keeps a record of events that cannot be read."""
+        self._reported_to = report
 
     async def start(self, deliver: Deliver) -> None:
         """Connect and begin to deliver; see the module's contract."""
@@ -298,10 +304,11 @@ class SlackAdapter:
         self._directory = Directory(connection.web, own_user=me.user)
         self._intake = Intake(me, self._rules, self._directory, self._echoes, deliver)
         self._exchange.join(self._intake)
-        app = make_app(connection.bare, self._exchange.take)
+        aside = Aside(self.account, self._reported_to)
+        app = make_app(connection.bare, self._exchange.take, aside)
 
         def make_line() -> Line:
-            return Line(app, self._app_token, connection.bare)
+            return Line(app, self._app_token, connection.bare, aside)
 
         await Receiver(connection, make_line, self.account, self._report, self._echoes.overdue).run(url)
 

@@ -26,8 +26,9 @@ from adapters.slack.text import mentioned
 
 __all__ = ["Directory", "NotNow"]
 
-NAME_SECONDS = 1.0
-_THREAD_SECONDS = 2.0
+#: Together less than the three seconds in which Slack wants its confirmation.
+NAME_SECONDS = 0.7
+_THREAD_SECONDS = 1.5
 _NAME_KEPT = 3600.0
 _FAILURE_KEPT = 300.0
 _MOST = 5000

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from adapters.base import ChatType, InboundKind, InboundMessage, Place, Sender
+from adapters.base import ChatType, InboundKind, InboundMessage, Place, Quoted, Sender
 from adapters.slack.fields import MalformedEvent, as_id, as_list, as_mapping, as_text, as_ts, needed
 from adapters.slack.origin import Me, realm_of, team_of
 from adapters.slack.text import escape, readable, without_mention
@@ -163,6 +163,7 @@ class _Reading:
             message_id=ts,
             received_at=self.received_at,
             addressed=place.private or mentioned or event.get("type") == "app_mention" or root == self.me.user,
+            quoted=self._quoted(event),
             extra={"files": files} if files else {},
         )
 
@@ -191,6 +192,7 @@ class _Reading:
             message_id=ts,
             received_at=self.received_at,
             addressed=place.private or mentioned,
+            subject=f"m:{place.chat}:{ts}",
             extra={"files": files} if files else {},
         )
 
@@ -208,6 +210,7 @@ class _Reading:
             message_id=ts,
             received_at=self.received_at,
             addressed=place.private,
+            subject=f"m:{place.chat}:{ts}",
         )
 
     def command(self) -> InboundMessage:
@@ -284,6 +287,13 @@ class _Reading:
             notes += [f"[attachment: {words}]" for entry in as_list(message, "attachments") if (words := _shown(entry))]
             text = "\n".join(notes)
         return text, files
+
+    def _quoted(self, message: Mapping[str, Any]) -> Quoted | None:
+        """Return the message that is shared with this one."""
+        for entry in as_list(message, "attachments"):
+            if (words := _shown(entry)) and (entry.get("is_share") is True or entry.get("is_msg_unfurl") is True):
+                return Quoted(readable(words, self.known.user), as_text(entry, "author_name"))
+        return None
 
     def _sender(self, message: Mapping[str, Any]) -> Sender:
         user, bot = as_id(message, "user"), as_id(message, "bot_id")

@@ -136,12 +136,12 @@ def _parser() -> MarkdownIt:
 def _fence(token: Token, text: str, edges: Sequence[int]) -> _Fence:
     """Return the block whose first line, code, last line and end begin at the edges."""
     start, code, last_line, end = edges
-    opening = text[start:code].rstrip("\n")
+    opening = text[start:code].rstrip()
     prefix, mark, info = opening.partition(token.markup)
     # A block may begin right behind the mark of a list; where it goes on, there is only room for it.
     prefix = re.sub(r"[^\s>]", " ", prefix)
-    last = text[last_line:end].strip(" \t>\n")
-    closed = last.startswith(token.markup) and not last.strip(token.markup[0])
+    lines = token.content.count("\n") + (not token.content.endswith("\n") and bool(token.content))
+    closed = token.map is not None and lines < token.map[1] - token.map[0] - 1
     return _Fence(
         start,
         code,

@@ -33,6 +33,7 @@ __all__ = ["DELIVER_SECONDS", "Exchange", "Intake", "NobodyServes", "Stopped"]
 
 LINGER_SECONDS = 0.02
 DELIVER_SECONDS = 60.0
+_MOST_TOLD = 100
 
 _log = structlog.get_logger(__name__)
 
@@ -167,7 +168,7 @@ class Exchange:
         intake = next((intake for intake in self._intakes if belongs(body, intake.me)), None)
         if intake is None:
             team = str(body.get("team_id"))
-            if team not in self._told:
+            if team not in self._told and len(self._told) < _MOST_TOLD:
                 self._told.add(team)
                 _log.warning("slack_workspace_not_served", team=team)
             raise NobodyServes(f"No account of this process serves the workspace {team}.")

@@ -164,10 +164,9 @@ class Sender:
             raise UnknownOutcome("Slack's answer does not name the message; nobody knows whether it was sent.")
         message = answer.get("message")
         thread = message.get("thread_ts") if isinstance(message, dict) else place.thread
-        note = None
         if place.thread and thread != place.thread:
-            note = "The thread does not exist any more; Slack put this into the channel."
-        return Receipt(ts, note)
+            return Receipt(ts, "The thread does not exist any more; Slack put this into the channel.", thread_gone=True)
+        return Receipt(ts)
 
 
 def send_error(error: Exception, account: str) -> SendError:

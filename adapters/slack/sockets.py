@@ -28,7 +28,7 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from adapters.slack.app import NOT_TAKEN, set_aside
+from adapters.slack.app import NOT_TAKEN, Aside
 from adapters.slack.connection import SDK_LOG
 
 __all__ = ["Line"]
@@ -46,8 +46,8 @@ _log = structlog.get_logger(__name__)
 class Line:
     """One socket. Make it inside the running loop, and `close` it whatever happens."""
 
-    def __init__(self, app: AsyncApp, app_token: str, web: AsyncWebClient) -> None:
-        self._client = _Handler(app, app_token, web).client
+    def __init__(self, app: AsyncApp, app_token: str, web: AsyncWebClient, aside: Aside) -> None:
+        self._client = _Handler(app, app_token, web, aside).client
 
     async def connect(self, url: str) -> None:
         """Connect and wait for Slack's greeting; raises TimeoutError, or what aiohttp raises."""
@@ -94,7 +94,7 @@ class Line:
 class _Client(SocketModeClient):
     """The SDK's client, for one socket and no second one."""
 
-    def __init__(self, app_token: str, web: AsyncWebClient) -> None:
+    def __init__(self, app_token: str, web: AsyncWebClient, aside: Aside) -> None:
         super().__init__(
             app_token,
             logger=SDK_LOG,
@@ -105,6 +105,7 @@ class _Client(SocketModeClient):
             on_error_listeners=[self._broken],
             on_close_listeners=[self._broken],
         )
+        self._aside = aside
         self.proxy = web.proxy
         self.message_listeners.append(self._look)
         self.greeted = asyncio.Event()
@@ -128,7 +129,8 @@ class _Client(SocketModeClient):
         self.current_session = await self.aiohttp_client_session.ws_connect(
             url,
             autoping=False,
-            heartbeat=self.ping_interval,
+            # Its pong must come in half the time: with the SDK's own choice, a second of delay would end the socket.
+            heartbeat=2 * self.ping_interval,
             proxy=self.proxy,
             ssl=self.web_client.ssl if self.web_client.ssl is not None else True,
         )
@@ -147,14 +149,17 @@ class _Client(SocketModeClient):
         try:
             message = json.loads(raw)
         except ValueError as error:
-            set_aside(raw, f"it is no JSON: {error}")
-            return
-        if not isinstance(message, dict):
-            set_aside(message, "it is no object")
-            return
-        task = asyncio.ensure_future(self.run_message_listeners(message, raw))
+            task = asyncio.ensure_future(self._aside.put(raw, f"it is no JSON: {error}"))
+        else:
+            task = asyncio.ensure_future(self._work(message, raw))
         self.tasks.add(task)
         task.add_done_callback(self._done)
+
+    async def _work(self, message: Any, raw: str) -> None:
+        if isinstance(message, dict):
+            await self.run_message_listeners(message, raw)
+        else:
+            await self._aside.put(message, "it is no object")
 
     async def _heard(self, message: WSMessage) -> None:
         """Note a sign of life, and read on only when not too much waits already."""
@@ -178,7 +183,7 @@ class _Client(SocketModeClient):
         if "payload" not in message and envelope is None:
             return
         if envelope is None or "type" not in message or not isinstance(message.get("payload"), dict | str):
-            set_aside(message, "it is no whole envelope")
+            await self._aside.put(message, "it is no whole envelope")
             if isinstance(envelope, str):
                 await self.send_socket_mode_response({"envelope_id": envelope})
 
@@ -188,6 +193,8 @@ class _Client(SocketModeClient):
     def _done(self, task: asyncio.Future[None]) -> None:
         self.tasks.discard(task)
         self._room.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("slack_frame_not_taken", reason=str(error) or type(error).__name__)
 
     def _end(self, reason: str) -> None:
         self.reason = self.reason or reason
@@ -199,9 +206,10 @@ class _Handler(AsyncBaseSocketModeHandler):
 
     client: _Client
 
-    def __init__(self, app: AsyncApp, app_token: str, web: AsyncWebClient) -> None:
+    def __init__(self, app: AsyncApp, app_token: str, web: AsyncWebClient, aside: Aside) -> None:
         self.app = self._bolt = app
-        self.client = _Client(app_token, web)
+        self._aside = aside
+        self.client = _Client(app_token, web, aside)
         self.client.socket_mode_request_listeners.append(self.handle)
 
     async def handle(self, client: AsyncBaseSocketModeClient, req: SocketModeRequest) -> None:
@@ -210,7 +218,7 @@ class _Handler(AsyncBaseSocketModeHandler):
         try:
             response = await run_async_bolt_app(self._bolt, req)
         except Exception as error:  # noqa: BLE001  (bolt stumbles over odd payloads before the app sees them)
-            set_aside(req.payload, f"{type(error).__name__}: {error}")
+            await self._aside.put(req.payload, f"{type(error).__name__}: {error}")
             response = BoltResponse(status=HTTPStatus.OK)
         if response.status == NOT_TAKEN:
             return

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.base import InboundMessage, Verdict
+from adapters.base import InboundMessage, Unreadable, Verdict
 from adapters.slack import SlackAdapter
 from tests.emulators.slack import SlackEmulator
 from tests.emulators.slack_journal import Journal
@@ -71,6 +71,37 @@ async def test_a_poison_event_is_set_aside_visibly(
     notes = [entry for entry in logs if entry["event"] == "slack_event_set_aside"]
     assert len(notes) == 1
     assert notes[0]["log_level"] == "error"
+
+
+async def test_what_cannot_be_read_is_confirmed_only_when_it_is_recorded(
+    slack: SlackEmulator, adapter: SlackAdapter, journal: Journal
+) -> None:
+    """As it came, without what lets its reader act in its name; while the record fails, it stays with Slack."""
+    records: list[Unreadable] = []
+
+    async def report(unreadable: Unreadable) -> None:
+        records.append(unreadable)
+        if len(records) == 1:
+            raise OSError("disk full")
+
+    adapter.report_to(report)
+    await adapter.start(journal.deliver)
+    called = slack.command("stop", user="U 1")
+    await slack.until(lambda: len(records) == 1)
+    assert not called.acked
+    slack.repeat(called)
+    await slack.confirmed(called)
+    broken = slack.inject(17)
+    await slack.confirmed(broken)
+    slack.frame("no json")
+    await slack.until(lambda: len(records) == 4)
+
+    assert {(record.platform, record.account) for record in records} == {("slack", "main")}
+    assert "'user_id' is no id" in records[1].reason
+    assert '"user_id": "U 1"' in records[1].raw
+    assert "emulated" not in records[1].raw
+    assert "/unused" not in records[1].raw
+    assert records[3].raw == '"no json"'
 
 
 async def test_broken_frames_and_envelopes_are_survived(

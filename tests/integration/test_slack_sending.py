@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 
 import adapters.slack.client as client_module
 from adapters.base import (
     Gone,
-    InboundMessage,
     OutboundPart,
     Place,
     Refused,
     RetryLater,
     SendError,
     UnknownOutcome,
-    Verdict,
 )
 from adapters.slack import SlackAdapter
 from adapters.slack.connection import SENDS_AT_ONCE
@@ -299,6 +294,7 @@ async def test_a_thread_that_slack_swallows_is_noted(slack: SlackEmulator, adapt
     receipt = await adapter.send(Place("slack", "main", "group", "T1/C1", "1790000000.000001"), PART)
 
     assert "into the channel" in (receipt.note or "")
+    assert receipt.thread_gone
 
 
 async def test_what_slack_will_never_take_is_refused(slack: SlackEmulator, adapter: SlackAdapter) -> None:
@@ -373,31 +369,3 @@ async def test_one_chat_in_trouble_does_not_stop_others(slack: SlackEmulator, ad
     )
 
     assert [isinstance(outcome, SendError) for outcome in outcomes] == [True, False, True, False]
-
-
-async def test_the_emulator_serves_another_process() -> None:
-    """As its own process it can be told what happens and asked what happened."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.emulators.slack", stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    told = json.loads(await process.stdout.readline())
-
-    async def deliver(message: InboundMessage) -> Verdict:
-        await bot.send(message.place, OutboundPart(plain=f"you said {message.text}"))
-        return Verdict.ACCEPTED
-
-    bot = SlackAdapter("main", told["bot_token"], told["app_token"], told["base_url"])
-    async with httpx.AsyncClient(base_url=told["control"], trust_env=False) as control:
-        await control.post("/say", json=[{"text": "hello"}])
-        await bot.start(deliver)
-        counts = (await control.post("/wait", json={"sent": 1, "acked": 1})).json()
-        sent = (await control.get("/sent")).json()
-        events = (await control.get("/events")).json()
-    await bot.stop()
-    process.terminate()
-
-    assert await process.wait() == 0
-    assert counts == {"met": True, "events": 1, "delivered": 1, "acked": 1, "sent": 1, "sockets": 1}
-    assert sent[0]["text"] == "you said hello"
-    assert (events[0]["deliveries"], events[0]["acks"]) == (1, 1)

@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from config import Home, Settings, load_settings
+from config import settings as settings_module
 from gateway.cli.config_commands import app
 
 
@@ -108,8 +109,9 @@ def test_check_tells_every_problem_on_a_line(home: Path) -> None:
     ]
 
 
-def test_check_tells_what_this_version_cannot_serve(home: Path) -> None:
+def test_check_tells_what_this_version_cannot_serve(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Well-formed settings of a platform without an adapter are a problem too."""
+    monkeypatch.setattr(settings_module, "_SERVED", frozenset({"telegram"}))
     (home / "config.yaml").write_text("platforms: {slack: {enabled: true, bot_token: x, app_token: y}}\n")
 
     result = config("check")

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from config import Home, Settings, load_settings
+from config import settings as settings_module
 
 
 def written(tmp_path: Path, text: str) -> Settings:
@@ -159,8 +160,11 @@ def test_an_empty_list_of_accounts_is_none_at_all(tmp_path: Path) -> None:
     assert list(written(tmp_path, "platforms: {telegram: []}").platforms.enabled()) == []
 
 
-def test_a_platform_without_an_adapter_is_told_and_does_not_stop_the_rest(tmp_path: Path) -> None:
+def test_a_platform_without_an_adapter_is_told_and_does_not_stop_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Settings of platforms to come are accepted; one sentence says that they are not served."""
+    monkeypatch.setattr(settings_module, "_SERVED", frozenset({"telegram", "discord"}))
     settings = written(
         tmp_path,
         """

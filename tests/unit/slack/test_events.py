@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.base import InboundMessage, Place, Sender
+from adapters.base import InboundMessage, Place, Quoted, Sender
 from adapters.slack.events import Rules, assistant_thread, own_post
 from adapters.slack.origin import Me, belongs
 from gateway.keys import session_key
@@ -187,12 +187,21 @@ def test_a_shared_message_without_words_is_shown() -> None:
     )
 
 
+def test_a_message_that_is_shared_with_words_is_quoted() -> None:
+    """By whom and what; previews of links are not."""
+    shared = {"is_share": True, "text": "ask <@U1> &amp; me", "author_name": "Bob"}
+    message = read(post("what is this?", attachments=[{"text": "a preview"}, shared]))
+
+    assert (message.text, message.quoted) == ("what is this?", Quoted("ask @Ann & me", "Bob"))
+    assert read(post("see", attachments=[{"text": "a preview"}])).quoted is None
+
+
 def test_an_edit_is_an_event_of_its_own() -> None:
     """Each version has its own key, in the place of the message."""
     event = read(changed("<@UBOT> better"))
 
     assert (event.kind, event.text, event.message_id) == ("edit", "better", TS)
-    assert event.dedupe_key == f"e:T1/C1:{TS}:1790000050.000000"
+    assert (event.dedupe_key, event.subject) == (f"e:T1/C1:{TS}:1790000050.000000", read(in_channel()).dedupe_key)
     assert event.place == read(in_channel()).place
 
 
@@ -221,7 +230,7 @@ def test_a_deletion_is_an_event_of_its_own() -> None:
     bare = read(around(event | {"deleted_ts": TS}))
 
     assert (gone.kind, gone.dedupe_key, gone.message_id) == ("delete", f"d:T1/C1:{TS}", TS)
-    assert gone.sender.user_id == "U1"
+    assert (gone.sender.user_id, gone.subject) == ("U1", read(in_channel()).dedupe_key)
     assert (stone.kind, stone.dedupe_key, stone.sender.user_id) == ("delete", f"d:T1/C1:{TS}", "U1")
     assert bare.sender.user_id is None
     assert gone.place == read(in_channel()).place

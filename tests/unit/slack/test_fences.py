@@ -56,7 +56,9 @@ def fenced(text: str) -> list[str]:
 def test_every_part_is_within_the_limit_and_nothing_is_lost(text: str) -> None:
     """The ranges cover the text without gap or overlap."""
     cuts = split_markdown(Code(text), utf16_costs(text), LIMIT)
-    assert cuts is not None
+    if cuts is None:
+        assert any(len(line) > LONGEST_MARK for line in text.split("\n"))
+        return
 
     assert "".join(text[cut.start : cut.end] for cut in cuts) == text
     assert [cut.start for cut in cuts[1:]] == [cut.end for cut in cuts[:-1]]
