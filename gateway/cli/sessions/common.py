@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
 
 import typer
 
-from gateway.cli.running import fail, our_home
+from gateway.cli.running import async_run, fail, our_home
 from gateway.owner import owner_sees
 from session_store import SessionDB, Visibility
 
-__all__ = ["AsJson", "SessionId", "Source", "Yes", "app", "one_session", "open_store"]
+__all__ = ["AsJson", "SessionId", "Source", "Yes", "app", "gone", "on_store", "one_session"]
+
+T = TypeVar("T")
 
 app = typer.Typer(help="List, read, search, name, export and clear sessions.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[
-    str | None, typer.Option(metavar="ENTRANCE", help="Only sessions born there: cli, web, telegram, discord, slack.")
+    str | None, typer.Option(metavar="ENTRANCE", help="Only sessions born there: cli, web, telegram, ...")
 ]
 SessionId = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the session, a unique beginning of it, or a title.")
@@ -26,11 +27,20 @@ SessionId = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-@asynccontextmanager
-async def open_store() -> AsyncIterator[tuple[SessionDB, Visibility]]:
-    """The store of the home, and what the owner may see of it."""
-    async with SessionDB(our_home().state_db) as db:
-        yield db, await owner_sees(db)
+def on_store(work: Callable[[SessionDB, Visibility], Awaitable[T]]) -> T:
+    """Run `work` with the store of the home and what the owner may see of it; errors end the command."""
+    home = our_home()
+
+    async def run() -> T:
+        async with SessionDB(home.state_db) as db:
+            return await work(db, await owner_sees(db))
+
+    return async_run(run())
+
+
+def gone(session_id: str) -> typer.Exit:
+    """End the command because somebody deleted the session meanwhile; raise the result."""
+    return fail(f"There is no session “{session_id}” any more.")
 
 
 async def one_session(db: SessionDB, visible_to: Visibility, ref: str) -> str:
