@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli.output import write
-from gateway.cli.running import async_run, fail
-from gateway.cli.sessions.common import SessionId, Source, Yes, app, one_session, open_store
+from gateway.cli.running import fail
+from gateway.cli.sessions.common import SessionId, Source, Yes, app, gone, on_store, one_session
 from gateway.cli.sessions.listing import print_table
 from gateway.phrases import harmless, plural
 
 if TYPE_CHECKING:
-    from session_store import PruneKept, SessionListRow
+    from session_store import PruneKept, SessionDB, SessionListRow, Visibility
 
 __all__ = ["delete", "prune", "rename"]
 
@@ -32,15 +32,14 @@ def rename(
 ) -> None:
     """Give a session a title. Titles are unique among your sessions."""
 
-    async def work() -> tuple[str, str | None]:
-        async with open_store() as (db, visible_to):
-            session_id = await one_session(db, visible_to, session)
-            if not await db.set_session_title(session_id, title):
-                raise fail(f"There is no session “{session}” any more.")
-            row = await db.get_session(session_id)
-            return session_id, row["title"] if row is not None else None
+    async def work(db: SessionDB, visible_to: Visibility) -> tuple[str, str | None]:
+        session_id = await one_session(db, visible_to, session)
+        if not await db.set_session_title(session_id, title):
+            raise gone(session_id)
+        row = await db.get_session(session_id)
+        return session_id, row["title"] if row is not None else None
 
-    session_id, stored = async_run(work())
+    session_id, stored = on_store(work)
     write(f"{session_id} is now called “{stored}”." if stored else f"{session_id} has no title now.")
 
 
@@ -48,24 +47,18 @@ def rename(
 def delete(session: SessionId, *, yes: Yes = False) -> None:
     """Delete a whole conversation with its messages."""
 
-    async def find() -> tuple[str, str, int]:
-        async with open_store() as (db, visible_to):
-            session_id = await one_session(db, visible_to, session)
-            segments = [await db.get_session(each) for each in await db.conversation_of(session_id)]
-            rows = [row for row in segments if row is not None]
-            return session_id, (rows[-1]["title"] or "") if rows else "", sum(row["message_count"] for row in rows)
+    async def find(db: SessionDB, visible_to: Visibility) -> tuple[str, str, int]:
+        session_id = await one_session(db, visible_to, session)
+        segments = [await db.get_session(each) for each in await db.conversation_of(session_id)]
+        rows = [row for row in segments if row is not None]
+        return session_id, (rows[-1]["title"] or "") if rows else "", sum(row["message_count"] for row in rows)
 
-    session_id, title, messages = async_run(find())
+    session_id, title, messages = on_store(find)
     name = f"{session_id} “{title}”" if title else session_id
     if not yes:
         _confirm(f"Delete {name} with {plural(messages, 'message')} for good?")
-
-    async def work() -> bool:
-        async with open_store() as (db, _):
-            return await db.delete_session(session_id)
-
-    if not async_run(work()):
-        raise fail(f"There is no session “{session_id}” any more.")
+    if not on_store(lambda db, _: db.delete_session(session_id)):
+        raise gone(session_id)
     write(f"{name} deleted.")
 
 
@@ -79,13 +72,12 @@ def prune(
 ) -> None:
     """Delete ended conversations whose last activity is older than so many days."""
 
-    async def look() -> tuple[list[SessionListRow], int, PruneKept]:
-        async with open_store() as (db, visible_to):
-            mine = await db.prune_candidates(older_than, source, visible_to=visible_to)
-            everything = await db.prune_candidates(older_than, source)
-            return mine, len(everything), await db.prune_kept_back(older_than, source)
+    async def look(db: SessionDB, visible_to: Visibility) -> tuple[list[SessionListRow], int, PruneKept]:
+        mine = await db.prune_candidates(older_than, source, visible_to=visible_to)
+        everything = await db.prune_candidates(older_than, source)
+        return mine, len(everything), await db.prune_kept_back(older_than, source)
 
-    mine, count, kept = async_run(look())
+    mine, count, kept = on_store(look)
     if mine:
         print_table(mine[:_SHOWN])
     if len(mine) > _SHOWN:
@@ -98,12 +90,8 @@ def prune(
         return
     if not yes:
         _confirm(f"Delete {plural(count, 'conversation')} for good?")
-
-    async def work() -> int:
-        async with open_store() as (db, _):
-            return await db.prune_sessions(older_than, source)
-
-    write(f"{plural(async_run(work()), 'conversation')} deleted.")
+    deleted = on_store(lambda db, _: db.prune_sessions(older_than, source))
+    write(f"{plural(deleted, 'conversation')} deleted.")
 
 
 def _left(kept: PruneKept) -> str:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli.output import on_a_terminal, write, write_json
-from gateway.cli.running import async_run
-from gateway.cli.sessions.common import AsJson, Source, app, open_store
+from gateway.cli.sessions.common import AsJson, Source, app, on_store
 from gateway.phrases import age, harmless, one_line
 
 if TYPE_CHECKING:
@@ -40,15 +39,12 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search everything that was said, newest first. Every word must be there unless OR or NOT say otherwise."""
-
-    async def work() -> list[SearchHit]:
-        async with open_store() as (db, visible_to):
-            sources = [source] if source is not None else None
-            return await db.search_messages(
-                " ".join(query), sources, role_filter=role or _SAID, limit=limit, visible_to=visible_to
-            )
-
-    hits = async_run(work())
+    sources = [source] if source is not None else None
+    hits = on_store(
+        lambda db, visible_to: db.search_messages(
+            " ".join(query), sources, role_filter=role or _SAID, limit=limit, visible_to=visible_to
+        )
+    )
     if as_json:
         write_json(hits)
     elif hits:

@@ -6,20 +6,19 @@ Lists are newest activity first, filtered before limited. `show` reads page by p
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gateway.cli.output import on_a_terminal, write, write_json
-from gateway.cli.running import async_run, fail
-from gateway.cli.sessions.common import AsJson, SessionId, Source, app, one_session, open_store
+from gateway.cli.sessions.common import AsJson, SessionId, Source, app, gone, on_store, one_session
 from gateway.cli.transcript import text_of, tool_names
 from gateway.phrases import age, clock, folded, harmless, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from session_store import MessageRow, SessionDB, SessionListRow
+    from session_store import MessageRow, SessionDB, SessionListRow, Visibility
 
 __all__ = ["list_sessions", "print_table", "show", "stats"]
 
@@ -35,12 +34,7 @@ def list_sessions(
     as_json: AsJson = False,
 ) -> None:
     """List sessions, newest activity first."""
-
-    async def work() -> list[SessionListRow]:
-        async with open_store() as (db, visible_to):
-            return await db.list_sessions(source=source, limit=limit, visible_to=visible_to)
-
-    rows = async_run(work())
+    rows = on_store(lambda db, visible_to: db.list_sessions(source, limit, visible_to=visible_to))
     if as_json:
         write_json(rows)
     elif rows:
@@ -79,32 +73,34 @@ def print_table(rows: Sequence[SessionListRow]) -> None:
 @app.command()
 def show(session: SessionId, *, as_json: AsJson = False) -> None:
     """Show a session with its messages; with --json as the export object."""
-    async_run(_show_json(session) if as_json else _show(session))
+
+    async def work(db: SessionDB, visible_to: Visibility) -> None:
+        session_id = await one_session(db, visible_to, session)
+        await (_show_json(db, session_id) if as_json else _show(db, session_id))
+
+    on_store(work)
 
 
-async def _show_json(ref: str) -> None:
-    async with open_store() as (db, visible_to):
-        exported = await db.export_session(await one_session(db, visible_to, ref))
+async def _show_json(db: SessionDB, session_id: str) -> None:
+    exported = await db.export_session(session_id)
     if exported is None:
-        raise fail(f"There is no session “{ref}” any more.")
+        raise gone(session_id)
     write_json(exported)
 
 
-async def _show(ref: str) -> None:
-    async with open_store() as (db, visible_to):
-        session_id = await one_session(db, visible_to, ref)
-        session = await db.get_session(session_id)
-        if session is None:
-            raise fail(f"There is no session “{ref}” any more.")
-        facts = [
-            session["id"],
-            session["source"],
-            f"begun {clock(session['started_at'])}",
-            f"ended {clock(session['ended_at'])} ({session['end_reason']})" if session["ended_at"] else "open",
-        ]
-        write(f"{session['title'] or '(no title)'}\n{', '.join(facts)}")
-        for segment in await db.conversation_of(session_id):
-            await _show_messages(db, segment)
+async def _show(db: SessionDB, session_id: str) -> None:
+    session = await db.get_session(session_id)
+    if session is None:
+        raise gone(session_id)
+    facts = [
+        session["id"],
+        session["source"],
+        f"begun {clock(session['started_at'])}",
+        f"ended {clock(session['ended_at'])} ({session['end_reason']})" if session["ended_at"] else "open",
+    ]
+    write(f"{session['title'] or '(no title)'}\n{', '.join(facts)}")
+    for segment in await db.conversation_of(session_id):
+        await _show_messages(db, segment)
 
 
 async def _show_messages(db: SessionDB, session_id: str) -> None:
@@ -129,12 +125,7 @@ def _shown(row: MessageRow) -> str:
 @app.command()
 def stats(*, as_json: AsJson = False) -> None:
     """Show totals, sessions by entrance, and the size of the store."""
-
-    async def work() -> dict[str, Any]:
-        async with open_store() as (db, _):
-            return dict(await db.stats())
-
-    data = async_run(work())
+    data = on_store(lambda db, _: db.stats())
     if as_json:
         write_json(data)
         return
