@@ -37,7 +37,7 @@ _LONGEST_LINE: Final = 1 << 20
 _LONGEST_LITERAL: Final = 4 << 20
 _MOST_LINES: Final = 10_000
 _LITERAL: Final = re.compile(rb"\{(\d{1,10})\+?\}\r\n\Z")
-_EXISTS: Final = re.compile(rb"\* \d+ EXISTS\b", re.IGNORECASE)
+_COUNT: Final = re.compile(rb"\* (\d{1,10}) (EXISTS|EXPUNGE)\b", re.IGNORECASE)
 _FETCH: Final = re.compile(rb"\* \d+ FETCH \((.*)\)\s*\Z", re.IGNORECASE | re.DOTALL)
 _QUOTED_BODY: Final = re.compile(rb'BODY\[\](?:<0>)? "((?:[^"\\]|\\.)*)"', re.IGNORECASE | re.DOTALL)
 _CODE: Final = re.compile(rb"\[([A-Z][A-Z0-9-]*)(?: ([^\]]*))?\]", re.IGNORECASE)
@@ -91,7 +91,8 @@ class ImapClient:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._count = 0
+        self._commands = 0
+        self._mails = -1
         self._tag = b""
         self._answer: asyncio.Future[_Line] | None = None
         self._go_ahead: asyncio.Future[bool] | None = None
@@ -212,8 +213,8 @@ class ImapClient:
     def _send(self, command: bytes) -> asyncio.Future[_Line]:
         if self._lost is not None:
             raise ConnectionLost(self._lost)
-        self._count += 1
-        self._tag = b"t%d" % self._count
+        self._commands += 1
+        self._tag = b"t%d" % self._commands
         self._lines = []
         self._answer = asyncio.get_running_loop().create_future()
         self._write(self._tag + b" " + command + b"\r\n")
@@ -249,13 +250,23 @@ class ImapClient:
         if line.text.startswith(b"+"):
             self._tell_go_ahead(go_ahead=True)
         elif line.text.startswith(b"* "):
-            if _EXISTS.match(line.text):
-                self.news.set()
+            self._count_mails(line.text)
             if len(self._lines) < _MOST_LINES:
                 self._lines.append(line)
         elif line.text.split(b" ", 1)[0] == self._tag and self._answer is not None and not self._answer.done():
             self._tell_go_ahead(go_ahead=False)
             self._answer.set_result(line)
+
+    def _count_mails(self, text: bytes) -> None:
+        """Take a report of how many mails there are; the same number again is no news."""
+        match = _COUNT.match(text)
+        if match is None:
+            return
+        if match[2].upper() == b"EXPUNGE":
+            self._mails -= 1
+        elif int(match[1]) != self._mails:
+            self._mails = int(match[1])
+            self.news.set()
 
     def _tell_go_ahead(self, *, go_ahead: bool) -> None:
         if self._go_ahead is not None and not self._go_ahead.done():

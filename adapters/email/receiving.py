@@ -209,7 +209,8 @@ class Receiver:
             deliveries = [tasks.create_task(self._deliver_in_order(line)) for line in lines.values()]
         await self._mark(client, folder)
         problems = [problem, *(done.result() for done in deliveries)]
-        return next(filter(None, problems), None), len(fresh) > BATCH
+        progress = any(uid in self._taken for uid in fresh)
+        return next(filter(None, problems), None), progress and len(fresh) > BATCH
 
     async def _read(self, client: ImapClient, folder: Folder, uid: int) -> InboundMessage | None:
         """Fetch and parse one mail; what is no message for the gateway counts as taken."""

@@ -53,6 +53,20 @@ async def test_news_during_a_search_belongs_to_the_next_one() -> None:
         await client.idle(BOUND)
 
 
+async def test_the_same_number_of_mails_again_is_no_news() -> None:
+    """Some servers tell it with every answer; after one has gone, the same number means that one has come."""
+    answers = iter([b"* 2 EXISTS\r\n", b"* 2 EXISTS\r\n", b"* 1 EXPUNGE\r\n", b"* 2 EXISTS\r\n"])
+    async with connected() as (client, script):
+        news = []
+        for answer in answers:
+            client.news.clear()
+            script.answers["NOOP"] = answer + b"{tag} OK\r\n"
+            await client.noop()
+            news.append(client.news.is_set())
+
+    assert news == [True, False, False, True]
+
+
 async def test_idling_ends_with_its_time() -> None:
     """Nothing happened."""
     async with connected(DONE=b"t2 OK idled\r\n") as (client, script):

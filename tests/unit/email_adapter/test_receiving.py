@@ -76,6 +76,18 @@ async def test_a_server_that_will_not_push_after_all_is_asked(monkeypatch: pytes
     assert sum(b"LOGIN" in line for line in script.heard) == 1
 
 
+async def test_mails_that_the_server_finds_and_does_not_give_are_not_asked_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More of them than one batch."""
+    monkeypatch.setattr(receiving, "BATCH", 2)
+    script = Script({"SEARCH": b"* SEARCH 1 2 3 4 5\r\n{tag} OK\r\n", "FETCH": b"{tag} OK\r\n", "DONE": b""})
+    async with receiving_from(script):
+        await eventually(lambda: any(b"IDLE" in line for line in script.heard))
+
+    assert sum(b"FETCH" in line for line in script.heard) == 2
+
+
 async def test_a_mail_that_is_gone_when_it_is_fetched_is_no_trouble() -> None:
     """Somebody else deleted it."""
     script = Script({"SEARCH": SEARCH, "FETCH": b"{tag} OK\r\n", "DONE": b""})
