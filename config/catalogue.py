@@ -94,7 +94,15 @@ def _key(info: FieldInfo, path: tuple[str, ...]) -> Key:
         return Key(path, kind, form, meaning, info.default, secret)
     if kind == "names":
         person = (*path, ANY_NAME)
-        children = {ANY_NAME: Key(person, "section", "a mapping", "One person.", children=_children(model, person))}
+        children = {
+            ANY_NAME: Key(
+                person,
+                "section",
+                "a mapping",
+                "One person." if path[-1] == "people" else "One of them.",
+                children=_children(model, person),
+            )
+        }
         return Key(path, kind, form, meaning, {}, children=children)
     return Key(path, kind, form, meaning, {}, children=_children(model, path))
 

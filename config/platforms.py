@@ -47,6 +47,8 @@ MAIN = "main"
 
 _ALLOWED = "Who is served, besides the owner, people and the paired."
 
+ChatId = Annotated[str, Field(pattern=r"^[^\s]{1,128}$")]
+
 _AccountT = TypeVar("_AccountT", bound="Account")
 _ValueT = TypeVar("_ValueT")
 
@@ -77,6 +79,21 @@ _WebAddress = Annotated[str, AfterValidator(_web_address)]
 _SocketAddress = Annotated[str | None, AfterValidator(_socket_address)]
 
 
+class Chat(Section):
+    """One chat of an account."""
+
+    groups: Literal["mention", "always"] | None = setting(
+        None, "`mention`, `always` or null", "When it answers in this chat; null: as the account says."
+    )
+
+
+def _none_is_none(value: Any) -> Any:
+    """A key with nothing behind it is an empty mapping; chat ids may stand in YAML as numbers."""
+    if not isinstance(value, dict):
+        return {} if value is None else value
+    return {str(chat) if isinstance(chat, int) else chat: facts for chat, facts in value.items()}
+
+
 class Account(Section):
     """One account of one platform. Its `name` is the account in places and session keys."""
 
@@ -95,6 +112,16 @@ class Account(Section):
         "mention",
         "`mention` or `always`",
         "When it answers in groups: when mentioned, replied to or commanded, or always.",
+    )
+    chats: Annotated[dict[ChatId, Chat], BeforeValidator(_none_is_none)] = setting(
+        {},
+        'a mapping of chat ids to their settings, for example {"-1001": {groups: always}}',
+        "Chats that differ from the account.",
+    )
+    allowed_bots: UserIds = setting(
+        (),
+        "a list of user ids",
+        "Bots that are heard. They never speak long with each other: three messages in a row, twenty an hour and chat.",
     )
 
 

@@ -63,6 +63,11 @@ class Settings(BaseSettings):
         "`queue`",
         "What becomes of a message that comes while the agent works: it waits for its own turn.",
     )
+    honor_deletes: bool = setting(
+        False,
+        "true or false",
+        "When somebody deletes a message on a platform: forget its text here, too (true), or only note it (false).",
+    )
     delivery: Delivery = setting({}, "a mapping", "How answers are brought out.")
     web: Web = setting({}, "a mapping", "The local web chat and the health endpoint.")
     platforms: Platforms = setting({}, "a mapping of platforms to their accounts", "The accounts on chat platforms.")

@@ -2,7 +2,8 @@
 
 Contract: every event from every platform passes `Gate.admit` once, before it is recorded or dispatched. Nobody is
 served unless an identity is the owner's, a named person's, paired, or allowed by the account's settings; ids that
-platforms share between people (anonymous administrators, channel posts) are nobody. Bots are not served. `admit` only
+platforms share between people (anonymous administrators, channel posts) are nobody. Of bots only those are heard that
+the account names, whatever else it allows; how much they may say is judged when it is recorded. `admit` only
 reads; somebody who is merely allowed becomes a person by `Gate.enter`, when their event is really recorded.
 A pairing code in a direct chat is redeemed here, also one from somebody who is merely allowed.
 Failure: an unknown sender leaves no trace but a count; a store error is raised, so that the platform delivers again.
@@ -61,8 +62,13 @@ class Gate:
     async def admit(self, message: InboundMessage) -> Admission | Refusal:
         """Judge one event; a pairing code in a direct chat is redeemed."""
         verdict = await self._judge(message.place, message.sender)
-        if verdict is Refusal.DENIED or (isinstance(verdict, Admission) and not verdict.proven):
-            code = looks_like_code(message.text) if message.place.private and message.kind != "edit" else None
+        unproven = verdict is Refusal.DENIED or (isinstance(verdict, Admission) and not verdict.proven)
+        if unproven and not message.sender.is_bot:
+            code = (
+                looks_like_code(message.text)
+                if message.place.private and message.kind in {"message", "command"}
+                else None
+            )
             if code is not None and await self._desk.redeem(message, code):
                 return Refusal.PAIRED
         if isinstance(verdict, Refusal):
@@ -80,13 +86,13 @@ class Gate:
         account = self._served.get((place.platform, place.account))
         if account is None:
             return Refusal.DENIED
-        if sender.is_bot:
+        if sender.is_bot and sender.user_id not in account.allowed_bots:
             return Refusal.BOT
         if not sender.user_id:
             return Admission(None) if account.allow_all else Refusal.DENIED
         person_id, via = await self._db.people.person_of(place.platform, sender.realm, sender.user_id) or (None, None)
         if via in _PROVEN:
             return Admission(person_id, proven=True)
-        if account.allow_all or sender.user_id in account.allowed_users:
+        if sender.is_bot or account.allow_all or sender.user_id in account.allowed_users:
             return Admission(person_id)
         return Refusal.DENIED

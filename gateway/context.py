@@ -2,8 +2,9 @@
 
 Contract: `conversation` is the session's history in provider format, as the store loads it: in order of insertion,
 calls and results paired, open calls of an interrupted attempt answered "interrupted, effect unknown" (the stored rows
-stay as they are). It ends with the user message that is to be answered; when an interrupted turn is run again, what the
-earlier attempt did follows it. Reads only. Failure: the store's errors, raised.
+stay as they are). User messages carry the notes of `gateway.notes`, which are not in the stored text. It ends with the
+user message that is to be answered; when an interrupted turn is run again, what the earlier attempt did follows it.
+Reads only. Failure: the store's errors, raised.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gateway.agents.base import AgentContext
+from gateway.notes import annotated
 from gateway.tools import TurnTools
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ async def build_context(  # noqa: PLR0913 - each is one fact of the turn
         session_id=session_id,
         turn_id=turn_id,
         text=text,
-        conversation=await db.get_messages_as_conversation(session_id),
+        conversation=await db.get_messages_as_conversation(session_id, annotate=annotated),
         tools=tools,
         now=time.time(),
         timezone=None if zone is None else zone.key,

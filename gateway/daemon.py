@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from adapters.base import AdapterState
+from adapters.base import AdapterState, Reports
 from gateway.accounts import lock_account
 from gateway.delivery import Delivery
 from gateway.entrances import Entrances
@@ -110,6 +110,9 @@ class _Service:
         self._accounts = [("web", "main"), *adapters]
         self._delivery = Delivery(db, adapters, holder, unknown=settings.delivery.unknown)
         self._edge = InboundEdge(settings, served, db, workshop.commands)
+        for adapter in adapters.values():
+            if isinstance(adapter, Reports):
+                adapter.report_to(self._edge.report)
         self._entrances = Entrances(adapters, self._edge.accept, self._delivery.open)
         self._lanes = Lanes(db, self._owned, holder, workshop.desk)
         self._recovery = Recovery(db, workshop.desk, self._owned)

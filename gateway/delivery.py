@@ -24,6 +24,7 @@ import structlog
 
 from adapters.base import Gone, OutboundPart, Refused, RetryLater, UnknownOutcome
 from gateway.bell import Bell
+from gateway.moving import move_of
 from gateway.places import place_of, place_ref
 from session_store import NewOutbox, RenderedPart, StoreError
 
@@ -243,6 +244,8 @@ class Delivery:
     def _sent(self, row: OutboxRow, place: Place, receipt: Receipt) -> _Write:
         async def write() -> None:
             await self._db.outbox.sent(row["id"], receipt.message_id)
+            if receipt.thread_gone:
+                await self._db.routes.unbind(place_ref(place))
             # A note about a notice would be noted itself, and so on.
             if receipt.note is not None and row["kind"] != "notice":
                 _log.warning("delivered_elsewhere", outbox_id=row["id"], note=receipt.note)
@@ -261,15 +264,32 @@ class Delivery:
         return lambda: self._db.outbox.retry(row["id"], delay, str(error))
 
     def _gone(self, row: OutboxRow, place: Place, error: Gone) -> _Write:
-        """To the chat itself when its topic is gone, to the chat it became when it moved; else it has failed."""
+        """To the chat itself when its topic is gone, to the chat it became when it moved; else it has failed.
+
+        Nothing may lead to a topic that is gone any more: the next message of that chat has a route of its own.
+        """
         if error.moved_to and error.moved_to != place.chat:
-            elsewhere, words = replace(place, chat=error.moved_to, thread=""), "This was for the chat that is now here."
-        elif error.thread_only and place.thread:
-            elsewhere, words = replace(place, thread=""), f"This was for a topic that is gone. {error}"
-        else:
+            return self._moved(row, place, error.moved_to, str(error))
+        if not (error.thread_only and place.thread):
             return self._failed(row, str(error))
-        _log.warning("delivered_elsewhere", outbox_id=row["id"], error=str(error))
-        return lambda: self._db.outbox.redirect(row["id"], place_ref(elsewhere), str(error), words)
+        reason, words = str(error), f"This was for a topic that is gone. {error}"
+        _log.warning("delivered_elsewhere", outbox_id=row["id"], error=reason)
+
+        async def write() -> None:
+            await self._db.routes.unbind(place_ref(place))
+            await self._db.outbox.redirect(row["id"], place_ref(replace(place, thread="")), reason, words)
+
+        return write
+
+    def _moved(self, row: OutboxRow, place: Place, new_chat: str, reason: str) -> _Write:
+        """Everything of the chat goes to its new id, this row with it."""
+        _log.warning("chat_moved", outbox_id=row["id"], error=reason)
+
+        async def write() -> None:
+            await self._db.moves.move_chat(move_of(place, place.chat, new_chat))
+            await self._db.outbox.retry(row["id"], 0.0, reason)
+
+        return write
 
     def _failed(self, row: OutboxRow, error: str) -> _Write:
         _log.warning("not_delivered", outbox_id=row["id"], error=error)

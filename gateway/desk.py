@@ -3,7 +3,8 @@
 Contract: `Desk.handle` returns True when the row is worked (or somebody else did), False when its conversation is held
 elsewhere and the row must wait; whoever waits may call again as often as it likes, since a conversation that was found
 held is only looked at until it is free. An interrupted turn found in the conversation is run again first, so that
-answers come in the order of the questions. A turn is run by one task at a time, whoever found it.
+answers come in the order of the questions. The parts of an album are one turn. A turn is run by one task at a time,
+whoever found it.
 Failure: cancelled between claim and work, the claimed turn is left to the next worker. A row that can never be worked
 is set aside with a word to the person. After `close` nothing is begun.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
+from gateway.albums import Albums
 from gateway.commands import Call, CommandContext, Reply
 from gateway.phrases import inert, one_line
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
@@ -79,10 +81,12 @@ class Desk:
         self._held: set[int] = set()
         # A lane and the recovery may find the same turn; the store tells processes apart, not tasks of one.
         self._recovering: set[str] = set()
+        self._albums = Albums(db)
 
     def close(self) -> None:
         """Begin nothing more; what runs goes on."""
         self._closed = True
+        self._albums.close()
 
     async def handle(self, row: InboxRow) -> bool:
         """Work one row; see the module's contract."""
@@ -102,8 +106,11 @@ class Desk:
     async def _message(self, row: InboxRow) -> bool:
         if row["id"] in self._held and await self._db.turns.is_held(row["session_key"], row["session_id"]):
             return False
-        request = await self._router.request([row], self._holder)
-        known = await self._input([row])
+        rows = await self._albums.whole(row)
+        if rows is None or self._closed:
+            return False
+        request = await self._router.request(rows, self._holder)
+        known = await self._input(rows)
         # Cancelled meanwhile, the claim is still made; whoever made it must know, to let go of it.
         with anyio.CancelScope(shield=True):
             claim = await self._db.turns.claim(request, self._router.judge)
@@ -114,6 +121,10 @@ class Desk:
                 await self.recover(claim.orphan)
             return False
         self._held.discard(row["id"])
+        if claim.status == "changed":
+            # The row as it is now; it is gone if somebody withdrew it.
+            now = await self._db.inbox.get(row["id"])
+            return now is None or now["state"] != "new" or await self._message(now)
         if claim.status == "claimed":
             await self._run(claim, known)
         return True

@@ -15,11 +15,12 @@ Limits: a terminal has no key, its sessions are chosen by id.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from adapters.base import Place
 
-__all__ = ["session_key", "shared"]
+__all__ = ["chat_key", "session_key", "shared"]
 
 _ENCODED: Final = re.compile(
     "[:/%=\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ud800-\udfff]",
@@ -43,6 +44,12 @@ def session_key(
     if user_id and _per_user(place, groups=group_sessions_per_user, threads=thread_sessions_per_user):
         parts.append(f"user={_encode(user_id)}")
     return ":".join(parts)
+
+
+def chat_key(place: Place) -> str:
+    """Return what the keys of all sessions of this place's chat begin with, whatever their thread and user."""
+    whole = replace(place, thread="")
+    return session_key(whole, None, group_sessions_per_user=False, thread_sessions_per_user=False)
 
 
 def shared(

@@ -6,7 +6,7 @@ SDKs are imported here, and only when their platform is enabled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from gateway.commands import default_registry
@@ -29,9 +29,21 @@ class Served:
     allowed_users: frozenset[str]
     allow_all: bool
     groups: Literal["mention", "always"]
+    #: Chats that differ from the account, by their id.
+    chats: Mapping[str, Literal["mention", "always"]] = field(default_factory=dict)
+    allowed_bots: frozenset[str] = frozenset()
     gateway_url: str | None = None
     slack: SlackAccount | None = None
     mailbox: EmailAccount | None = None
+
+    def secrets(self) -> list[str]:
+        """What must never be shown."""
+        others = (self.mailbox and self.mailbox.password, self.slack and self.slack.app_token)
+        return [secret for secret in (self.token, *(other.get_secret_value() for other in others if other)) if secret]
+
+    def groups_in(self, chat: str) -> Literal["mention", "always"]:
+        """When it answers in this chat. A chat of a workspace may be named without the workspace."""
+        return self.chats.get(chat) or self.chats.get(chat.rpartition("/")[2], self.groups)
 
 
 def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
@@ -74,6 +86,8 @@ def _served(account: Account, token: SecretStr, base_url: str, gateway_url: str 
         allowed_users=frozenset(account.allowed_users),
         allow_all=account.allow_all,
         groups=account.groups,
+        chats={chat: facts.groups for chat, facts in account.chats.items() if facts.groups is not None},
+        allowed_bots=frozenset(account.allowed_bots),
         gateway_url=gateway_url,
     )
 

@@ -18,7 +18,8 @@ from gateway.keys import shared
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
 from gateway.reset import ResetPolicy
 from gateway.visibility import visibility
-from session_store import ClaimRequest
+from session_store import ClaimRequest, MessageNote
+from session_store.changed import joined
 
 if TYPE_CHECKING:
     from adapters.base import Place
@@ -77,7 +78,7 @@ class Router:
     @staticmethod
     def content(rows: Sequence[InboxRow]) -> str:
         """The text of a turn's input."""
-        return "\n\n".join(str(row["payload"].get("text", "")) for row in rows)
+        return joined(_texts(rows))
 
     async def request(self, rows: Sequence[InboxRow], holder: str) -> ClaimRequest:
         """What the claim of these rows (one turn's input, oldest first) needs to know."""
@@ -103,4 +104,22 @@ class Router:
             platform_message_id=first["payload"].get("message_id"),
             model=self.model,
             user_id=user_id,
+            note=_note(rows, named=scope.shared),
+            texts=_texts(rows),
         )
+
+
+def _texts(rows: Sequence[InboxRow]) -> list[str]:
+    return [str(row["payload"].get("text", "")) for row in rows]
+
+
+def _note(rows: Sequence[InboxRow], *, named: bool) -> MessageNote:
+    """Who speaks, where several may, and what is quoted: in an album, with whichever part."""
+    quotes = (row["payload"].get("quoted") for row in rows)
+    quoted = next((quote for quote in quotes if isinstance(quote, dict)), {})
+    sender = rows[0]["sender"]
+    return MessageNote(
+        sender=(sender.get("name") or sender.get("user_id") or "somebody unnamed") if named else None,
+        quoted=quoted.get("text"),
+        quoted_name=quoted.get("name") or None,
+    )

@@ -221,8 +221,8 @@ class Claim:
 
     status:
     claimed - this process works it now; busy - another live process or turn holds the conversation (wait, the rows stay
-    new); gone - the rows are no longer new (somebody else worked them); changed - a text was edited since it was read,
-    or the album has grown (read the rows again).
+    new); gone - the rows are no longer new (somebody else worked them); changed - a text was edited since it was read
+    (read the rows again).
     reset_reason: why an older session was ended for this message ('idle', 'daily'), or None.
     orphan: only when busy, the turn in the way if its process is gone; it must be taken over before this claim can win.
     """

@@ -27,10 +27,12 @@ from adapters.base import (
     OutboundPart,
     Place,
     Receipt,
+    Report,
     RetryLater,
     SendError,
     StartError,
     UnknownOutcome,
+    Unreadable,
 )
 from adapters.telegram.connection import SENDS_AT_ONCE, Connection
 from adapters.telegram.formatting import MAX_UNITS, render
@@ -74,6 +76,7 @@ class TelegramAdapter:
         self._all_sent = asyncio.Event()
         self._all_sent.set()
         self._stopping = False
+        self._reported: Report | None = None
 
     @property
     def platform(self) -> str:
@@ -99,6 +102,10 @@ class TelegramAdapter:
     def problem(self) -> str | None:
         """One sentence for people while it is not connected, else None."""
         return self._problem
+
+    def report_to(self, report: Report) -> None:
+        """Say who keeps a record of updates that cannot be read; without it they are only logged."""
+        self._reported = report
 
     async def start(self, deliver: Deliver) -> None:
         """Connect and begin to deliver; see the module's contract."""
@@ -238,7 +245,13 @@ class TelegramAdapter:
         def parse(update: Mapping[str, Any]) -> InboundMessage | None:
             return inbound(update, known, self._account, time.time())
 
-        await Poller(connection, parse, deliver, self._report).run()
+        async def set_aside(reason: str, raw: str) -> None:
+            if self._reported is None:
+                _log.error("telegram_update_set_aside", account=self._account, reason=reason, update=raw)
+            else:
+                await self._reported(Unreadable(PLATFORM, self._account, reason, raw))
+
+        await Poller(connection, parse, deliver, self._report, set_aside).run()
 
     def _report(self, state: AdapterState, problem: str | None) -> None:
         if state is not self._state:

@@ -3,7 +3,7 @@
 Contract: an update is confirmed (by asking for what follows it) when `deliver` has returned for it and for every update
 before it. An update whose delivery failed keeps everything from it on unconfirmed and is tried again; what was already
 delivered is not handed on twice by this process. Chats do not wait for each other inside a batch. An update that cannot
-be understood is logged whole and confirmed: it must not block what follows. Every failure waits before the next try.
+be understood is reported and then confirmed: it must not block what follows. Every failure waits before the next try.
 Limits: 100 updates in memory; one delivery is given `DELIVER_SECONDS`.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -31,12 +31,14 @@ _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 30.0
 #: How long until a refused token is tried again: only a person can mend it.
 _TOKEN_WAIT = 60.0
-_LOGGED_CHARACTERS = 4000
+_RAW_CHARACTERS = 16_000
 
 _log = structlog.get_logger(__name__)
 
 Parse = Callable[[Mapping[str, Any]], InboundMessage | None]
 Report = Callable[[AdapterState, str | None], None]
+SetAside = Callable[[str, str], Awaitable[None]]
+"""Given the reason and the raw form of an update that cannot be read: keeps a record of it, or raises."""
 
 
 def backoff(failures: int) -> float:
@@ -63,11 +65,14 @@ def problem_of(error: BaseException) -> str:
 class Poller:
     """Fetches, parses, delivers and confirms, until cancelled."""
 
-    def __init__(self, connection: Connection, parse: Parse, deliver: Deliver, report: Report) -> None:
+    def __init__(
+        self, connection: Connection, parse: Parse, deliver: Deliver, report: Report, set_aside: SetAside
+    ) -> None:
         self._connection = connection
         self._parse = parse
         self._deliver = deliver
         self._report = report
+        self._set_aside = set_aside
         self._offset: int | None = None
         self._delivered: set[int] = set()
 
@@ -123,7 +128,7 @@ class Poller:
         for update in updates:
             number = update.get("update_id") if isinstance(update, dict) else None
             if not isinstance(number, int):
-                _set_aside(update, "it has no number")
+                await self._unreadable(update, "it has no number")
                 continue
             numbers.append(number)
             if number in self._delivered:
@@ -131,8 +136,9 @@ class Poller:
             try:
                 message = self._parse(update)
             except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)
-                _set_aside(update, f"{type(error).__name__}: {error}")
-                message = None
+                if await self._unreadable(update, f"{type(error).__name__}: {error}"):
+                    self._delivered.add(number)
+                continue
             if message is None:
                 self._delivered.add(number)
             else:
@@ -155,15 +161,20 @@ class Poller:
             self._delivered.add(number)
         return None
 
+    async def _unreadable(self, update: Any, reason: str) -> bool:
+        """Leave a visible record of an update that nobody will see otherwise; False if that must be tried again."""
+        raw = json.dumps(update, ensure_ascii=False, default=repr)[:_RAW_CHARACTERS]
+        try:
+            async with asyncio.timeout(DELIVER_SECONDS):
+                await self._set_aside(self._connection.without_token(reason), self._connection.without_token(raw))
+        except Exception as error:  # noqa: BLE001  (not recorded, so not confirmed)
+            _log.warning("telegram_update_not_set_aside", error=repr(error))
+            return False
+        return True
+
     def _confirm(self, numbers: list[int]) -> None:
         if numbers:
             missing = [number for number in numbers if number not in self._delivered]
             self._offset = min(missing) if missing else max(numbers) + 1
             offset = self._offset
             self._delivered = {number for number in self._delivered if number >= offset}
-
-
-def _set_aside(update: Any, reason: str) -> None:
-    """Leave a visible record of an update that nobody will see otherwise."""
-    raw = json.dumps(update, ensure_ascii=True, default=repr)[:_LOGGED_CHARACTERS]
-    _log.error("telegram_update_set_aside", reason=reason, update=raw)

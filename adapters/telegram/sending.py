@@ -77,7 +77,7 @@ async def _send(
     note = None
     if thread is not None and sent.message_thread_id != thread:
         note = "The topic does not exist any more; Telegram put this into the main chat."
-    return Receipt(str(sent.message_id), note)
+    return Receipt(str(sent.message_id), note, thread_gone=note is not None)
 
 
 async def show_typing(bot: Bot, place: Place) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from telegram import Message, MessageEntity
 
-from adapters.base import ChatType, InboundKind, InboundMessage, Place, Sender
+from adapters.base import ChatType, InboundKind, InboundMessage, Place, Quoted, Sender
 
 __all__ = ["PLATFORM", "MalformedUpdate", "Me", "inbound"]
 
@@ -117,6 +117,7 @@ def _message(message: Message, me: Me, account: str, received_at: float) -> Inbo
         addressed=mentioned or called or to_us or (place.private and not foreign),
         reply_to=None if reply is None else _number(reply.message_id, "what it replies to"),
         group_id=_text(message.media_group_id),
+        quoted=_quoted(message, reply),
         extra={} if media is None else {"media": media},
     )
 
@@ -138,6 +139,7 @@ def _edit(message: Message, me: Me, account: str, received_at: float) -> Inbound
         received_at=received_at,
         addressed=mentioned or place.private,
         group_id=_text(message.media_group_id),
+        subject=f"m:{place.chat}:{number}",
     )
 
 
@@ -226,6 +228,17 @@ def _answered(message: Message) -> Message | None:
     if reply is not None and message.is_topic_message and reply.message_id == message.message_thread_id:
         return None
     return reply
+
+
+def _quoted(message: Message, reply: Message | None) -> Quoted | None:
+    """Return what the message quotes or answers: the part that its author chose, else the whole of what is answered."""
+    chosen = None if message.quote is None else _text(message.quote.text)
+    content = None if reply is None else _content(reply)
+    words = chosen or (content[0] if content is not None else None)
+    if not words:
+        return None
+    user = None if reply is None else reply.from_user
+    return Quoted(words, "" if user is None else _full_name(user.first_name, user.last_name))
 
 
 def _without_mention(text: str, entities: Sequence[MessageEntity], me: Me) -> tuple[str, bool]:

@@ -24,6 +24,7 @@ _COMMANDS = {
     "chat": "gateway.cli.chat:app",
     "sessions": "gateway.cli.sessions:app",
     "gateway": "gateway.cli.gateway_commands:app",
+    "inbox": "gateway.cli.inbox_commands:app",
     "pair": "gateway.cli.pair:app",
     "config": "gateway.cli.config_commands:app",
 }

@@ -219,13 +219,12 @@ async def test_a_topic_that_is_gone_in_the_middle_of_an_answer_loses_no_part(hal
 
 
 async def test_an_answer_to_a_group_that_moved_goes_to_where_it_is_now(hall: Hall) -> None:
-    """The platform told the new chat; the answer is sent there."""
+    """The platform told the new chat; the answer is sent there, and what waits behind it."""
     hall.adapter.outcomes.append(Gone("The group is now -100.", moved_to="-100"))
-    await owe(hall, "one", to=place("-5", chat_type="group"))
+    await owe(hall, "one", "two", to=place("-5", chat_type="group"), reply_to="3")
     async with hall.running():
-        await hall.sent(2)
-    assert hall.adapter.sent[0].text == "one"
-    assert {sent.place.chat for sent in hall.adapter.sent} == {"-100"}
+        assert await hall.sent(2) == ["one", "two"]
+    assert {(sent.place.chat, sent.reply_to) for sent in hall.adapter.sent} == {("-100", None)}
 
 
 async def test_a_chat_that_moved_to_itself_is_gone(hall: Hall, elsewhere: Elsewhere) -> None:
