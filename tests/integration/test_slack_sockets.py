@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -78,6 +79,11 @@ async def warn(slack: SlackEmulator) -> None:
 async def silence(slack: SlackEmulator) -> None:
     """Let the sockets hang: open, and nothing is heard."""
     slack.silence()
+
+
+async def nothing(slack: SlackEmulator) -> None:
+    """Leave the sockets alone."""
+    del slack
 
 
 async def replaced(slack: SlackEmulator, count: int) -> None:
@@ -351,3 +357,21 @@ async def test_stop_never_hangs(
 
     assert adapter.state is AdapterState.STOPPED
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("slack")]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_becomes_of_the_sockets_everything_is_taken(
+    slack: SlackEmulator, adapter: SlackAdapter, journal: Journal, seed: int
+) -> None:
+    """Words keep coming while sockets are closed, cut, silenced and replaced: each is confirmed, in the end."""
+    chance = random.Random(seed)  # noqa: S311  (the same disturbances each time)
+    await adapter.start(journal.deliver)
+    for number in range(20):
+        await chance.choice([close, abort, ask, warn, silence, nothing])(slack)
+        event = slack.say(f"n{number}", channel=f"D{number % 4}")
+        if chance.random() < 0.5:
+            await slack.confirmed(event)
+    await slack.until(lambda: all(event.acked for event in slack.events), 30.0)
+    await slack.until(lambda: adapter.state is AdapterState.CONNECTED)
+
+    assert journal.keys == {f"m:T1/{event.payload['event']['channel']}:{event.ts}" for event in slack.events}
