@@ -9,13 +9,14 @@ what a person said at most `MOST_QUOTED` lines and `MOST_CHARACTERS` characters 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from markdown_it import MarkdownIt
 from rich.console import Console, Group
-from rich.markdown import Markdown
+from rich.markdown import CodeBlock, Markdown, MarkdownElement
 from rich.padding import Padding
 from rich.segment import Segment
+from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -88,8 +89,22 @@ def rendered(text: str, indent: int = 0) -> RenderableType:
     return Padding(body, (0, 0, 0, indent)) if indent else body
 
 
+class _Code(CodeBlock):
+    """A block of code that can be copied as it is: nothing before or after its lines."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Syntax]:
+        code = str(self.text).rstrip()
+        yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, background_color="default")
+
+
 class _Rendered(Markdown):
     """Markdown by our rules; see the module."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "fence": _Code,
+        "code_block": _Code,
+    }
 
     def __init__(self, text: str) -> None:
         super().__init__("", code_theme="ansi_dark", hyperlinks=False)
