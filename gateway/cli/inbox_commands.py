@@ -33,7 +33,7 @@ def inbox() -> None:
 @app.command("list")
 def list_set_aside(
     *,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many of each kind.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=500, metavar="NUMBER", help="At most so many of each kind.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the raw form of each event.")] = False,
 ) -> None:
     """Show messages that could not be worked and events that could not be read, newest first, and how much waits."""

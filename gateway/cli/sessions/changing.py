@@ -26,7 +26,7 @@ __all__ = ["delete", "prune", "rename"]
 _SHOWN = 50
 
 
-@app.command()
+@app.command("rename")
 def rename(
     session: SessionId, title: Annotated[str, typer.Argument(metavar="TITLE", help="The new title; '' removes it.")]
 ) -> None:
@@ -43,7 +43,7 @@ def rename(
     write(f"{session_id} is now called “{stored}”." if stored else f"{session_id} has no title now.")
 
 
-@app.command()
+@app.command("delete")
 def delete(session: SessionId, *, yes: Yes = False) -> None:
     """Delete a whole conversation with its messages."""
 
@@ -62,7 +62,7 @@ def delete(session: SessionId, *, yes: Yes = False) -> None:
     write(f"{name} deleted.")
 
 
-@app.command()
+@app.command("prune")
 def prune(
     *,
     older_than: Annotated[int, typer.Option(min=0, metavar="DAYS", help="Days since the last activity.")] = 90,

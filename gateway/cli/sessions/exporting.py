@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 
-@app.command()
+@app.command("export")
 def export(
     target: Annotated[str, typer.Argument(metavar="FILE", help="File to write, or - for standard output.")],
     *,

@@ -23,7 +23,7 @@ _MATCH = re.compile(">>>(?!>)(.*?)<<<", re.DOTALL)
 _BOLD = "\x1b[1m\\1\x1b[0m"
 
 
-@app.command()
+@app.command("search")
 def search(
     query: Annotated[
         list[str],

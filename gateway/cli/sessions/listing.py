@@ -70,7 +70,7 @@ def print_table(rows: Sequence[SessionListRow]) -> None:
     console.print(table)
 
 
-@app.command()
+@app.command("show")
 def show(session: SessionId, *, as_json: AsJson = False) -> None:
     """Show a session with its messages; with --json as the export object."""
 
@@ -122,7 +122,7 @@ def _shown(row: MessageRow) -> str:
     return f"\n{when}  {row['role']}:{called}{text}"
 
 
-@app.command()
+@app.command("stats")
 def stats(*, as_json: AsJson = False) -> None:
     """Show totals, sessions by entrance, and the size of the store."""
     data = on_store(lambda db, _: db.stats())
