@@ -37,7 +37,7 @@ app = typer.Typer(help="Run the gateway, see how it is, stop it.", no_args_is_he
 
 @app.command()
 def run() -> None:
-    """Serve the web chat and the platforms until Ctrl-C or SIGTERM; what is running is finished first (10 s at most)."""
+    """Serve the web chat and the platforms until Ctrl-C or SIGTERM; what runs is finished first (10 s at most)."""
     from gateway.daemon import Daemon  # noqa: PLC0415 - the web server is heavy and only needed here
     from gateway.logs import set_up_logs  # noqa: PLC0415 - belongs to the daemon
 
