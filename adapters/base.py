@@ -3,6 +3,8 @@
 Contract: an adapter turns platform events into `InboundMessage`s and hands each to `deliver`; only when `deliver` has
 returned is the event durable and may be confirmed to the platform. It sends `OutboundPart`s to places and returns a
 receipt, or raises exactly one of the `SendError` kinds. It does no other work: no agent, no store, no blocking call.
+Files that come with a message are only described (`Attachment`), never fetched before `deliver`; an adapter whose
+messages describe any also offers `FetchesFiles`, and is asked for them once the message is durable.
 Limits: `send` is bounded in time by the adapter (30 s); `stop` returns within 5 s, also with sends in flight.
 """
 
@@ -16,10 +18,14 @@ from typing import Any, Literal, Protocol, runtime_checkable
 __all__ = [
     "Adapter",
     "AdapterState",
+    "Attachment",
+    "AttachmentKind",
     "Capabilities",
     "CatchesUp",
     "ChatType",
     "Deliver",
+    "FetchError",
+    "FetchesFiles",
     "Gone",
     "InboundKind",
     "InboundMessage",
@@ -37,10 +43,12 @@ __all__ = [
     "UnknownOutcome",
     "Unreadable",
     "Verdict",
+    "Write",
 ]
 
 ChatType = Literal["dm", "group", "channel", "thread"]
 InboundKind = Literal["message", "edit", "delete", "command", "button", "migration", "member"]
+AttachmentKind = Literal["image", "audio", "voice", "video", "file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +94,28 @@ class Quoted:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that comes with a message, as the platform describes it; nothing of it is believed.
+
+    reference: with it alone this account fetches the file, in whatever process and after any restart. Of several forms
+    of one picture it names the largest. name, media_type, size (bytes): None where the platform does not tell.
+    """
+
+    reference: str
+    kind: AttachmentKind
+    name: str | None = None
+    media_type: str | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class InboundMessage:
     """One event as the adapter saw it; nothing is judged yet.
 
     dedupe_key: names the platform's event for ever (data model §1: `m:<chat>:<message>` and so on).
     text: the words without the mention of the bot, and a command without the bot's name (`/new@bot` is `/new`; one that
-    names another bot keeps it). addressed: the bot was mentioned, replied to or commanded.
+    names another bot keeps it); '' for files without words. addressed: the bot was mentioned, replied to or commanded.
+    attachments: the files that come with it, in order.
     message_id, reply_to: platform ids. group_id: album id, equal for all parts of one album. received_at: Unix seconds.
     subject: of an edit or a delete, the `dedupe_key` that the message in question had when it came.
     quoted: what a reply answers, where the platform tells it with the reply.
@@ -112,6 +136,7 @@ class InboundMessage:
     subject: str | None = None
     quoted: Quoted | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Verdict(enum.Enum):
@@ -124,6 +149,8 @@ class Verdict(enum.Enum):
 
 
 Deliver = Callable[[InboundMessage], Awaitable[Verdict]]
+#: Takes the next piece of a file; what it raises must be let through.
+Write = Callable[[bytes], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +247,18 @@ class UnknownOutcome(SendError):
     """Nobody knows whether it was sent (connection lost after the request left)."""
 
 
+class FetchError(Exception):
+    """A file could not be fetched: the reason in a few words for people, without full stop.
+
+    again: another try may work; after `delay` seconds, if the platform names them.
+    """
+
+    def __init__(self, reason: str, *, again: bool, delay: float = 0.0) -> None:
+        super().__init__(reason)
+        self.again = again
+        self.delay = delay
+
+
 class Adapter(Protocol):
     """One account of one platform."""
 
@@ -294,4 +333,18 @@ class Reports(Protocol):
 
     def report_to(self, report: Report) -> None:
         """Say, before `start`, who keeps a record of such events; it returns when the record is durable, or raises."""
+        ...
+
+
+@runtime_checkable
+class FetchesFiles(Protocol):
+    """What an adapter also has whose messages come with files."""
+
+    async def fetch(self, reference: str, write: Write) -> None:
+        """Fetch the file of an `Attachment.reference` and hand its bytes to `write`, in pieces as they come.
+
+        Returns when every byte was written; raises FetchError, and whatever `write` raises (the file is too large).
+        While the account is not connected it may wait some seconds for it. Every wait for the platform is bounded; the
+        caller bounds the whole and may cancel at any time. Several fetches run at once.
+        """
         ...

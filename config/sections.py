@@ -18,6 +18,7 @@ from config.mail import canonical_address
 
 __all__ = [
     "Agent",
+    "Attachments",
     "Delivery",
     "Display",
     "Identities",
@@ -195,6 +196,26 @@ class Delivery(Section):
         "`resend` or `hold`",
         "What to do with an answer of which nobody knows whether the platform took it (the connection broke): send it "
         "once more, which may show it twice, or leave it marked as unknown.",
+    )
+
+
+class Attachments(Section):
+    """Files that come with messages."""
+
+    max_mb: Annotated[Number, Field(ge=0, le=2000)] = setting(
+        20,
+        "a whole number of megabytes from 0 to 2000",
+        "The largest file that is fetched; a larger one is only named. 0 fetches none.",
+    )
+    message_mb: Annotated[Number, Field(ge=0, le=10_000)] = setting(
+        50,
+        "a whole number of megabytes from 0 to 10000",
+        "How much is fetched of all files of one message together; what is beyond is only named.",
+    )
+    text_characters: Annotated[Number, Field(ge=0, le=48_000)] = setting(
+        16_000,
+        "a whole number of characters from 0 to 48000",
+        "How much of the text files of a message the agent reads and the search finds; the files are kept whole.",
     )
 
 

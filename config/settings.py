@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config.platforms import Platforms, rule
-from config.sections import Agent, Delivery, Display, Identities, Platform, SessionReset, Web, setting
+from config.sections import Agent, Attachments, Delivery, Display, Identities, Platform, SessionReset, Web, setting
 
 __all__ = ["Settings"]
 
@@ -69,6 +69,7 @@ class Settings(BaseSettings):
         "When somebody deletes a message on a platform: forget its text here, too (true), or only note it (false).",
     )
     delivery: Delivery = setting({}, "a mapping", "How answers are brought out.")
+    attachments: Attachments = setting({}, "a mapping", "Files that come with messages.")
     web: Web = setting({}, "a mapping", "The local web chat and the health endpoint.")
     platforms: Platforms = setting({}, "a mapping of platforms to their accounts", "The accounts on chat platforms.")
 

@@ -135,7 +135,7 @@ class _Service:
             if adapter is not None and adapter.capabilities.typing:
                 await adapter.typing(place)
 
-        workshop = await Workshop.prepare(settings, db, heart.token, typing=typing)
+        workshop = await Workshop.prepare(settings, db, heart.token, typing=typing, adapters=adapters)
         return cls(settings, served, adapters, workshop, heart)
 
     async def run(self, listener: socket.socket, token: str, announce: Callable[[str], None], told: Told) -> None:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
 
 from gateway.albums import Albums
+from gateway.attachments import content
 from gateway.commands import Call, CommandContext, Reply
 from gateway.phrases import inert, one_line
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from adapters.base import Place
+    from gateway.attachments import Collector
     from gateway.commands import CommandRegistry
     from gateway.router import Router
     from gateway.turns import TurnRunner
@@ -68,6 +70,7 @@ class Desk:
         commands: CommandRegistry,
         holder: str,
         *,
+        collector: Collector,
         typing: Typing | None = None,
     ) -> None:
         self._db = db
@@ -75,6 +78,7 @@ class Desk:
         self._runner = runner
         self._commands = commands
         self._holder = holder
+        self._collector = collector
         self._typing = typing
         self._closed = False
         # Rows whose conversation was found held: they are looked at before they are claimed again.
@@ -107,9 +111,15 @@ class Desk:
         if row["id"] in self._held and await self._db.turns.is_held(row["session_key"], row["session_id"]):
             return False
         rows = await self._albums.whole(row)
-        if rows is None or self._closed:
+        if rows is None:
+            return False
+        attached = await self._collector.collect(rows)
+        if self._closed:
             return False
         request = await self._router.request(rows, self._holder)
+        if attached:
+            files = [one.attachment for one in attached]
+            request = replace(request, content=content(self._router.content(rows), attached), attachments=files)
         known = await self._input(rows)
         # Cancelled meanwhile, the claim is still made; whoever made it must know, to let go of it.
         with anyio.CancelScope(shield=True):
@@ -125,6 +135,7 @@ class Desk:
             # The row as it is now; it is gone if somebody withdrew it.
             now = await self._db.inbox.get(row["id"])
             return now is None or now["state"] != "new" or await self._message(now)
+        self._collector.forget(rows)
         if claim.status == "claimed":
             await self._run(claim, known)
         return True
@@ -238,6 +249,7 @@ class Desk:
         """Put a row that cannot be worked where the owner can look at it, and tell who sent it."""
         sorry = f"Your message could not be worked and was set aside: {inert(one_line(reason, 200))}"
         self._held.discard(row["id"])
+        self._collector.forget([row])
         await self._db.inbox.set_aside(row["id"], reason, _outgoing(row, place_of(row), sorry))
 
 

@@ -5,8 +5,8 @@ by its process id and start time. Every `BEAT_SECONDS` the process and the lease
 conversation that another process took over meanwhile is dropped. Requests to stop a turn that runs here are carried
 out; they stay open until the turn is settled, so that a turn which must be run again is stopped again.
 Failure: a store that cannot be written is tried again at the next beat, and `well` says so; after 60 s others may take
-over. Limits: rows that were settled long ago are removed once an hour, the first time a while after the start, so
-that a process that lives only for a question has nothing to do with them.
+over. Limits: rows that were settled long ago, and files that no message names any more, are removed once an hour, the
+first time a while after the start, so that a process that lives only for a question has nothing to do with them.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class Heart:
         await self._db.inbox.forget()
         await self._db.outbox.sweep()
         await self._db.control.expire()
+        await self._db.attachments.sweep()
 
     async def obey(self, runner: TurnRunner) -> None:
         """Carry out stop requests for turns that run here, until cancelled."""

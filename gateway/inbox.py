@@ -113,7 +113,8 @@ class InboundEdge:
                 "group_id": message.group_id,
                 "quoted": _quoted(message),
                 "extra": message.extra,
-            },
+            }
+            | ({"attachments": [asdict(one) for one in message.attachments]} if message.attachments else {}),
             person_id=person_id,
             caps=BOT_CAPS if message.sender.is_bot else None,
         )

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gateway.agents import make_agent
+from gateway.attachments import Collector
 from gateway.commands import default_registry
 from gateway.desk import Desk, Typing
 from gateway.live import LiveFeed
@@ -15,6 +17,7 @@ from gateway.router import Router
 from gateway.turns import TurnRunner
 
 if TYPE_CHECKING:
+    from adapters.base import Adapter
     from config import Settings
     from session_store import SessionDB
 
@@ -22,9 +25,20 @@ __all__ = ["Workshop"]
 
 
 class Workshop:
-    """One process's means to work turns. `holder` is its token in the store."""
+    """One process's means to work turns. `holder` is its token in the store.
 
-    def __init__(self, settings: Settings, db: SessionDB, holder: str, *, typing: Typing | None = None) -> None:
+    adapters: of the accounts that this process owns; files that come with messages are fetched through them.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        db: SessionDB,
+        holder: str,
+        *,
+        typing: Typing | None = None,
+        adapters: Mapping[tuple[str, str], Adapter] | None = None,
+    ) -> None:
         self.settings = settings
         self.db = db
         self.holder = holder
@@ -33,10 +47,19 @@ class Workshop:
         self.commands = default_registry()
         self.router = Router(settings, db, self.agent.model)
         self.runner = TurnRunner(db, self.agent, self.live, zone=self.router.zone)
-        self.desk = Desk(db, self.router, self.runner, self.commands, holder, typing=typing)
+        collector = Collector(db, adapters or {}, settings)
+        self.desk = Desk(db, self.router, self.runner, self.commands, holder, collector=collector, typing=typing)
 
     @classmethod
-    async def prepare(cls, settings: Settings, db: SessionDB, holder: str, *, typing: Typing | None = None) -> Workshop:
+    async def prepare(
+        cls,
+        settings: Settings,
+        db: SessionDB,
+        holder: str,
+        *,
+        typing: Typing | None = None,
+        adapters: Mapping[tuple[str, str], Adapter] | None = None,
+    ) -> Workshop:
         """Make the workshop and bring the people of the configuration into the store."""
         await db.people.sync_config(settings.owner.as_mapping(), settings.people_as_mapping())
-        return cls(settings, db, holder, typing=typing)
+        return cls(settings, db, holder, typing=typing, adapters=adapters)

@@ -5,8 +5,10 @@ claim the text of the waiting row is replaced, or the row withdrawn; afterwards 
 former one is kept in `message_versions`, and the next question of the session tells the agent. The event is recorded
 in the same transaction, so a repeated delivery changes nothing; no second turn ever begins. Of an album only the
 edited part of the text changes. What else the content holds beside the texts it was made of stays.
-A delete leaves the text, unless it is to be honoured: then text, versions, what was quoted and the index are blanked.
-Failure: an event about a message that was never recorded writes nothing. Limits: commands stay as they were.
+A delete leaves the text, unless it is to be honoured: then text, versions, what was quoted and the index are blanked,
+and the files that came with the message go.
+Failure: an event about a message that was never recorded writes nothing. Limits: commands stay as they were, and so
+do the files of an album of which a part is deleted.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from session_store.attachments import detach
 from session_store.content import decode_content, encode_content
 from session_store.inbox import DONE, KNOWN, accept
 from session_store.jsontext import from_json, to_json
@@ -136,6 +139,9 @@ def deleted(tx: Tx, event: NewInbox, subject: str, *, honour: bool) -> Change:
         tx.run(REWRITE, (to_json({**payload, "text": ""}), row["id"]))
     old = _text_of(message[0], row["id"])
     _put(tx, message[0], "delete", old, old.with_part(row["id"], ""))
+    if len(old.parts) == 1 and detach(tx, message[0]["id"]):
+        # What stood behind the text was what came with it.
+        tx.run(PUT, ("", tx.now, message[0]["id"]))
     tx.run(FORGET_VERSIONS, (message[0]["id"],))
     tx.run(FORGET_NOTE, (message[0]["id"],))
     return Change("recorded")
@@ -176,7 +182,8 @@ def _put(tx: Tx, message: Row, kind: str, old: _Text, new: _Text) -> None:
 def _replaced(content: Any, old: str, new: str) -> Any:
     """`content` with the text it was made of replaced; what was put behind it, or beside it as parts, stays."""
     if isinstance(content, str):
-        return new + content[len(old) :] if content.startswith(old) else new
+        behind = content[len(old) :].removeprefix(JOINT) if content.startswith(old) else ""
+        return joined([new, behind])
     if not isinstance(content, list):
         return new
     at = _first_text_at(content)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from session_store import inbox, leases, routes
+from session_store.attachments import attach
 from session_store.errors import InvalidArgument
 from session_store.jsontext import from_json
 from session_store.lineage import live_tip, root_of
@@ -242,6 +243,7 @@ def _store_input(tx: Tx, request: ClaimRequest, session_id: str, place: int, rec
         timestamp=received_at,
     )
     add_note(tx, message_id, request.note, _made_of(request))
+    attach(tx, message_id, request.attachments)
     return message_id
 
 

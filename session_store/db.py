@@ -12,6 +12,7 @@ import os
 from types import TracebackType
 from typing import Self
 
+from session_store.attachments import Attachments
 from session_store.changed import Changed
 from session_store.changes import Changes
 from session_store.control import Control
@@ -56,6 +57,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.unreadable = UnreadableEvents(engine)
         self.processes = Processes(engine)
         self.control = Control(engine)
+        self.attachments = Attachments(engine, db_path)
 
     @property
     def changes(self) -> Changes:

@@ -10,6 +10,7 @@ import inspect
 
 __all__ = [
     "FenceLost",
+    "FileTooLarge",
     "IndexDamaged",
     "InvalidArgument",
     "NotFound",
@@ -90,6 +91,10 @@ class InvalidArgument(StoreError, ValueError):
 
 class NotFound(StoreError, ValueError):
     """There is no such session."""
+
+
+class FileTooLarge(StoreError, ValueError):
+    """The file is larger than is allowed. Send a smaller one."""
 
 
 class TitleTaken(StoreError, ValueError):

@@ -1,8 +1,9 @@
 """Sessions as objects for other programs: the row of a session with all its messages.
 
 Contract: an export object has every column of the session and every message of it in order, those taken back included;
-it can always be written as JSON, whatever is stored. Each segment of a compressed conversation is an object of its own,
-tied to the others by `parent_session_id` and `root_id`.
+it can always be written as JSON, whatever is stored. Files that came with a message are named with it, by their hash.
+Each segment of a compressed conversation is an object of its own, tied to the others by `parent_session_id` and
+`root_id`.
 Failure: an unknown session gives None; a session deleted while it is read is left out.
 Limits: `iter_sessions` holds one session in memory and reads its messages in pages, each page a consistent view;
 messages that arrive meanwhile are included. The order of sessions is that of their ids.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, cast
 
+from session_store.attachments import attachments_of
 from session_store.jsontext import plain
 from session_store.messages import decode_message
 from session_store.models import Visibility
@@ -53,7 +55,12 @@ async def _all_messages(engine: Engine, session_id: str) -> list[MessageRow]:
 
     def page(rx: Rx) -> list[MessageRow]:
         after = messages[-1]["id"] if messages else 0
-        return [decode_message(row) for row in rx.all(_MESSAGES, (session_id, after, _MESSAGES_PER_PAGE))]
+        read = [decode_message(row) for row in rx.all(_MESSAGES, (session_id, after, _MESSAGES_PER_PAGE))]
+        attached = attachments_of(rx, [row["id"] for row in read])
+        for row in read:
+            if row["id"] in attached:
+                row["attachments"] = attached[row["id"]]
+        return read
 
     more = True
     while more:

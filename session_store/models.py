@@ -17,6 +17,7 @@ __all__ = [
     "InboxKind",
     "MessageNote",
     "MovedChat",
+    "NewAttachment",
     "NewInbox",
     "NewMessage",
     "NewOutbox",
@@ -151,6 +152,22 @@ class NewMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class NewAttachment:
+    """A file that came with a message: its name, harmless to show and to save under, and its kind (image, file, ...).
+
+    hash: of the stored file, None when it was not fetched; then `problem` says why. size in bytes, media_type as
+    judged by content; where the file was not fetched, both as the platform claimed them.
+    """
+
+    name: str
+    kind: str
+    hash: str | None = None
+    size: int | None = None
+    media_type: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewOutbox:
     """One thing to deliver. body is Markdown; the owner of the account formats and splits it.
 
@@ -190,7 +207,7 @@ class ClaimRequest:
     session_id: the session chosen by id, or None to go by `session_key`.
     new_session_id: used if a session must be made. owner: person or room id of a new session.
     room_id: the room of the place, None in private places.
-    content, platform_message_id: the user message. note: what is told beside it.
+    content, platform_message_id: the user message. note: what is told beside it. attachments: what came with it.
     texts: the text of each row as it was read; the claim is `changed` if one was edited since. None: not looked at.
     """
 
@@ -213,6 +230,7 @@ class ClaimRequest:
     user_id: str | None = None
     note: MessageNote | None = None
     texts: Sequence[str] | None = None
+    attachments: Sequence[NewAttachment] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 __all__ = [
+    "AttachmentRow",
     "ChangeRow",
     "ControlRow",
     "InboxRow",
@@ -83,8 +84,24 @@ class SessionListRow(TypedDict):
     person: str | None
 
 
+class AttachmentRow(TypedDict):
+    """A file that came with a message; hash is None when it was not fetched, and `problem` says why."""
+
+    message_id: int
+    position: int
+    name: str
+    kind: str
+    hash: str | None
+    size: int | None
+    media_type: str | None
+    problem: str | None
+
+
 class MessageRow(TypedDict):
-    """One message; content is decoded (text or multimodal list), JSON columns are decoded lists."""
+    """One message; content is decoded (text or multimodal list), JSON columns are decoded lists.
+
+    attachments: in exports only, and only where files came with the message.
+    """
 
     id: int
     session_id: str
@@ -109,6 +126,7 @@ class MessageRow(TypedDict):
     turn_id: str | None
     rewound: int
     edited_at: float | None
+    attachments: NotRequired[list[AttachmentRow]]
 
 
 class NoteRow(TypedDict):

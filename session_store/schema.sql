@@ -183,6 +183,35 @@ CREATE TABLE IF NOT EXISTS message_versions (
 );
 CREATE INDEX IF NOT EXISTS idx_versions_message ON message_versions(message_id);
 
+-- Files that came with messages, each kept once under files/<first two digits>/<hash> beside the database.
+CREATE TABLE IF NOT EXISTS attachments (
+    hash TEXT PRIMARY KEY,              -- SHA-256 of the content, lower-case hex
+    size INTEGER NOT NULL,              -- bytes
+    media_type TEXT NOT NULL,           -- judged by content
+    created_at REAL NOT NULL
+);
+
+-- What came with a message, in order. hash is null when the file was not fetched; problem says why.
+CREATE TABLE IF NOT EXISTS message_attachments (
+    message_id INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    name TEXT NOT NULL,                 -- made harmless
+    kind TEXT NOT NULL,                 -- image, audio, voice, video, file
+    hash TEXT,
+    size INTEGER,
+    media_type TEXT,
+    problem TEXT,
+    PRIMARY KEY (message_id, position)
+);
+CREATE INDEX IF NOT EXISTS idx_message_attachments_hash ON message_attachments(hash) WHERE hash IS NOT NULL;
+
+-- Links go with their message, whoever deletes it; the file goes in the next sweep.
+CREATE TRIGGER IF NOT EXISTS message_attachments_delete
+AFTER DELETE ON messages
+BEGIN
+    DELETE FROM message_attachments WHERE message_id = old.id;
+END;
+
 -- session key -> session, with the place that replies go to.
 CREATE TABLE IF NOT EXISTS routes (
     session_key TEXT PRIMARY KEY,

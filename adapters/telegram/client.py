@@ -4,7 +4,8 @@ Contract: as `adapters.base`. `start` returns when Telegram has told who the bot
 reached, at once with the state `RETRYING`: connecting goes on in the background. Only what a changed configuration
 mends is a `StartError`. Nothing that waits at Telegram is ever dropped. `stop` cancels the long poll at once, gives
 sends in flight `STOP_GRACE` seconds and ends those that are left with `UnknownOutcome`.
-Limits: eight requests at a time besides the long poll; a send ends within `SEND_SECONDS`.
+Limits: eight requests at a time besides the long poll; a send ends within `SEND_SECONDS`. Four downloads of files at a
+time; one that comes while the account is not connected waits `CONNECT_SECONDS` for it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from adapters.base import (
     AdapterState,
     Capabilities,
     Deliver,
+    FetchError,
     InboundMessage,
     OutboundPart,
     Place,
@@ -33,8 +35,10 @@ from adapters.base import (
     StartError,
     UnknownOutcome,
     Unreadable,
+    Write,
 )
-from adapters.telegram.connection import SENDS_AT_ONCE, Connection
+from adapters.telegram.connection import FETCHES_AT_ONCE, SENDS_AT_ONCE, Connection
+from adapters.telegram.fetching import fetch_file
 from adapters.telegram.formatting import MAX_UNITS, render
 from adapters.telegram.polling import Poller, backoff, problem_of
 from adapters.telegram.sending import create_topic, send_part, show_typing
@@ -45,6 +49,7 @@ __all__ = ["SEND_SECONDS", "STOP_GRACE", "TelegramAdapter"]
 START_SECONDS = 20.0
 SEND_SECONDS = 30.0
 TYPING_SECONDS = 5.0
+CONNECT_SECONDS = 20.0
 #: Stopping may take the grace and three times the time to close: less than five seconds in all.
 STOP_GRACE = 2.5
 CLOSE_SECONDS = 0.75
@@ -72,6 +77,8 @@ class TelegramAdapter:
         self._connection: Connection | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(SENDS_AT_ONCE)
+        self._fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
+        self._open = asyncio.Event()
         self._in_flight: set[asyncio.Timeout] = set()
         self._all_sent = asyncio.Event()
         self._all_sent.set()
@@ -116,6 +123,7 @@ class TelegramAdapter:
         try:
             self._connection = connection = await Connection.open(self._token, self._base_url)
             me = await self._identify(connection)
+            self._open.set()
         except InvalidToken:
             await self.stop()
             # The library's error quotes the token, so it is not kept as the cause.
@@ -131,6 +139,7 @@ class TelegramAdapter:
     async def stop(self) -> None:
         """Stop receiving at once, let sends in flight end within `STOP_GRACE`, free everything."""
         self._stopping = True
+        self._open.clear()
         if self._receiving is not None:
             self._receiving.cancel()
             await asyncio.wait([self._receiving], timeout=CLOSE_SECONDS)
@@ -155,6 +164,19 @@ class TelegramAdapter:
         """Send one part; see `adapters.telegram.sending` for which error means what."""
         async with self._request() as connection:
             return await send_part(connection.bot, place, part)
+
+    async def fetch(self, reference: str, write: Write) -> None:
+        """Fetch a file by its Telegram id; see `adapters.telegram.fetching`."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._open.wait()
+        except TimeoutError as error:
+            raise FetchError("the Telegram account is not connected", again=True) from error
+        async with self._fetches:
+            connection = self._connection
+            if connection is None:
+                raise FetchError("the Telegram account is not connected", again=True)
+            await fetch_file(connection, reference, write)
 
     async def open_thread(self, place: Place, title: str) -> Place:
         """Create a forum topic named `title`, cut to 128 characters; raises a SendError."""

@@ -21,10 +21,12 @@ from telegram.request import HTTPXRequest, RequestData
 
 from adapters.telegram.updates import Me
 
-__all__ = ["SENDS_AT_ONCE", "Connection", "ServerTrouble"]
+__all__ = ["FETCHES_AT_ONCE", "SENDS_AT_ONCE", "Connection", "ServerTrouble"]
 
 #: More parallel requests make this HTTP stack slower, not faster.
 SENDS_AT_ONCE = 8
+#: Downloads of files in parallel; they have connections of their own, so that sends never wait for them.
+FETCHES_AT_ONCE = 4
 #: What is asked for. Everything else is never sent to us.
 ALLOWED_UPDATES = ("message", "edited_message", "channel_post", "edited_channel_post")
 BATCH = 100
@@ -72,9 +74,10 @@ class _Bot(Bot):
 class Connection:
     """One bot account at one server. Make it with `open`, end it with `close`."""
 
-    def __init__(self, bot: _Bot, token: str) -> None:
+    def __init__(self, bot: _Bot, token: str, files: httpx.AsyncClient) -> None:
         self._bot = bot
         self._token = token
+        self._files = files
 
     @classmethod
     async def open(cls, token: str, base_url: str) -> Connection:
@@ -88,12 +91,22 @@ class Connection:
             request=_request(SENDS_AT_ONCE, context),
             get_updates_request=_request(1, context),
         )
-        return cls(bot, token)
+        files = httpx.AsyncClient(
+            verify=context,
+            timeout=httpx.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS, pool=_POOL_SECONDS),
+            limits=httpx.Limits(max_connections=FETCHES_AT_ONCE),
+        )
+        return cls(bot, token, files)
 
     @property
     def bot(self) -> Bot:
         """The library's bot, for calls."""
         return self._bot
+
+    @property
+    def files(self) -> httpx.AsyncClient:
+        """The client for downloads."""
+        return self._files
 
     async def identify(self) -> Me:
         """Ask who we are and see to it that updates can be polled; what is waiting there is kept."""
@@ -114,7 +127,10 @@ class Connection:
 
     async def close(self) -> None:
         """Close every connection; requests in flight fail."""
-        await self._bot.shutdown()
+        try:
+            await self._files.aclose()
+        finally:
+            await self._bot.shutdown()
 
     def without_token(self, text: str) -> str:
         """Return `text` fit for logs and people."""

@@ -4,7 +4,8 @@ Contract: `inbound` is pure. It returns None for what is no message to us (servi
 not asked for) and raises `MalformedUpdate` for an update that cannot be understood. A thread id counts only for real
 topic messages, and General has one form: without. Senders behind shared accounts (anonymous admins, channels) have no
 user id. Edits and migrations come as events of those kinds; they are never messages.
-Limits: text and captions only; any other content becomes a note in square brackets that names it.
+Files are described, never fetched. Limits: text and captions; content that is neither these nor a file becomes a note
+in square brackets that names it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 from telegram import Message, MessageEntity
 
 from adapters.base import ChatType, InboundKind, InboundMessage, Place, Quoted, Sender
+from adapters.telegram.described import described
 
 __all__ = ["PLATFORM", "MalformedUpdate", "Me", "inbound"]
 
@@ -119,6 +121,7 @@ def _message(message: Message, me: Me, account: str, received_at: float) -> Inbo
         group_id=_text(message.media_group_id),
         quoted=_quoted(message, reply),
         extra={} if media is None else {"media": media},
+        attachments=described(message),
     )
 
 
@@ -205,8 +208,7 @@ def _content(message: Message) -> tuple[str, Sequence[MessageEntity], str | None
         return caption, message.caption_entities, media
     if media is None:
         return None
-    name = message.document.file_name if message.document is not None else None
-    return f"[{media}: {name}]" if name else f"[{media}]", (), media
+    return "" if described(message) else f"[{media}]", (), media
 
 
 def _number(value: Any, of: str) -> str:

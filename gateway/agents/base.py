@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "AgentContext",
     "AgentError",
     "AgentEvent",
+    "AttachedFile",
     "Final",
     "TextDelta",
     "ToolBox",
@@ -37,11 +39,24 @@ class ToolBox(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A stored file: where it lies (to be read only, never run), its harmless name, its type as judged by content."""
+
+    path: Path
+    name: str
+    media_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentContext:
     """All that an agent sees of a turn.
 
     conversation: provider format (`role`, `content`, `tool_calls`, `tool_call_id`), valid for strict providers, ends
-    with the user message that is to be answered. text: that message's text. now: Unix seconds.
+    with the user message that is to be answered. text: that message's text, with the names of the files that came with
+    it and the words of text files. words: what the person wrote, without those; None: the same as `text`.
+    attachments: the stored files of that message, for agents that can look at them; of earlier messages only the names
+    are left. now: Unix seconds.
     """
 
     session_id: str
@@ -52,6 +67,8 @@ class AgentContext:
     now: float
     timezone: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    words: str | None = None
+    attachments: Sequence[AttachedFile] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The built-in agent: a searchable notebook over all entrances, without a key and without a network.
 
-Contract: deterministic. What it is told it confirms, naming what was kept (the message itself is in the store already).
+Contract: deterministic. What it is told it confirms, naming what was kept (the message itself is in the store already,
+with the words of the text files that came with it; a question in such a file is not asked of it).
 What it is asked it answers from what was said in the sessions that the asker may see: it calls the `session_search`
 tool, quotes the best passages with session, place and date, or says plainly that there is nothing. First all words of
 the question are looked for, which the tool itself relaxes to any of them; if nothing matches the whole question, once
@@ -46,11 +47,12 @@ class RecallAgent:
 
     async def run(self, context: AgentContext) -> AsyncIterator[AgentEvent]:
         """Work one turn: confirm what was told, or search and answer."""
-        language = language_of(context.text)
-        if not asks(context.text):
+        said = context.text if context.words is None else context.words
+        language = language_of(said)
+        if not asks(said):
             answer = _confirmation(context.text, language)
         else:
-            wanted = topic(context.text)
+            wanted = topic(said)
             passages: list[Passage] = []
             results: list[Mapping[str, Any]] = []
             for number, arguments in enumerate(_searches(wanted)):
@@ -59,7 +61,7 @@ class RecallAgent:
                 content = await context.tools.call(SEARCH_TOOL, arguments)
                 yield ToolResult(call_id, SEARCH_TOOL, content)
                 results.append(_read(content, language))
-                passages = rank([*passages, *passages_in(results[-1])], context.text, wanted, _QUOTES)
+                passages = rank([*passages, *passages_in(results[-1])], said, wanted, _QUOTES)
                 if passages and whole(wanted.words, passages[0].text):
                     break
             answer = _answer(passages, results[-1], wanted, language)

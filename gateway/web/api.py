@@ -1,8 +1,8 @@
 """The page's API: lists, messages, sending, stopping. JSON in, JSON out; errors are `{"error": sentence}`.
 
 Contract: the guard has checked token, Host and Origin before. Every session goes through `Window.open` or a query with
-the owner's visibility, so that a foreign session and an unknown one give the same 404. A message is durable when `POST
-/api/messages` answers; repeating it with the same `client_id` changes nothing.
+the owner's visibility, so that a foreign session and an unknown one give the same 404; the same holds for files. A
+message is durable when `POST /api/messages` answers; repeating it with the same `client_id` changes nothing.
 Limits: text of `MAX_TEXT` characters, bodies of `MAX_BODY` bytes, pages of `MAX_PAGE` rows, `MAX_STREAMS` open streams;
 one message is accepted at a time (there is one owner).
 """
@@ -16,6 +16,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse
 from starlette.routing import Route
 
 from gateway.web.events import MAX_STREAMS, EventStream, Streams
@@ -54,6 +55,15 @@ _MAX_QUERY = 5_000
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 _NOT_FOUND = "There is no such session."
+_NO_FILE = "There is no such file."
+
+#: Whatever is in a file from outside, a browser saves it and does nothing else with it.
+_UNKNOWN_TYPE = "application/octet-stream"
+_FILE_HEADERS = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
 
 
 class Api:
@@ -75,6 +85,7 @@ class Api:
             Route("/api/sessions/{id}/stop", self.stop, methods=["POST"]),
             Route("/api/messages", self.send, methods=["POST"]),
             Route("/api/commands", self.commands),
+            Route("/api/files/{message:int}/{position:int}", self.file),
             Route("/api/events", self.events),
         ]
 
@@ -180,6 +191,21 @@ class Api:
         """The slash commands, for hints while typing."""
         listed = [{"name": name, "usage": usage, "summary": text} for name, usage, text in self._facade.commands()]
         return SafeJSONResponse({"commands": listed})
+
+    async def file(self, request: Request) -> Response:
+        """A file that came with a message, to be saved; never shown or run by the browser."""
+        message, position = request.path_params["message"], request.path_params["position"]
+        largest = 2**63 - 1
+        found = None
+        if message <= largest and position <= largest:
+            found = await self._facade.db.attachments.one(message, position)
+        if found is None or await self._window.open(found[1]) is None:
+            raise HTTPException(404, _NO_FILE)
+        attachment = found[0]
+        path = None if attachment["hash"] is None else await self._facade.db.attachments.path(attachment["hash"])
+        if path is None:
+            raise HTTPException(404, _NO_FILE)
+        return FileResponse(path, headers=_FILE_HEADERS, media_type=_UNKNOWN_TYPE, filename=attachment["name"])
 
     async def events(self, request: Request) -> Response:
         """The event stream; `Last-Event-ID` wins over `after`."""

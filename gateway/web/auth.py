@@ -9,7 +9,8 @@ Contract: `Guard` wraps the whole application. A request passes only if
    one, must be that of the Host; without one it needs the Bearer token, `Sec-Fetch-Site: same-origin`, or the header
    `X-Threadline`, which a foreign page cannot send without a CORS preflight that nobody answers. ("same-site" is not
    enough: every port of this machine is the same site.)
-Failure: one JSON sentence with 400 (Host), 401 (token) or 403 (Origin). Every response carries the security headers.
+Failure: one JSON sentence with 400 (Host), 401 (token) or 403 (Origin). Every response carries the security headers,
+or stricter ones of its own.
 Limits: a cookie does not tell ports apart, so that another server on this machine which the person visits sees it.
 Therefore it holds a value derived from the token, never the token.
 """
@@ -110,7 +111,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 out = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
-                    out[name] = value
+                    out.setdefault(name, value)
                 out.setdefault("Cache-Control", "no-cache" if scope["path"].startswith("/static/") else "no-store")
             await send(message)
 

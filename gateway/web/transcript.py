@@ -3,6 +3,7 @@
 Contract: `Presenter.show` turns rows into JSON values, in order, one per row that people should see: rewound rows and
 system prompts are left out. Tool calls are folded to count and names, with arguments and results cut for the eye; the
 store keeps them whole. Names of places and people are looked up once per presenter.
+Files that came with a message are named, with an address for those that are kept.
 Limits: long pages are rendered on a worker thread, so that the event loop never waits for Markdown.
 """
 
@@ -19,7 +20,7 @@ from session_store.content import encode_content, plain_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from session_store import MessageRow, PlaceRef, SessionDB
+    from session_store import AttachmentRow, MessageRow, PlaceRef, SessionDB
 
 __all__ = ["MAX_ARGUMENTS", "MAX_RESULT", "OWNER", "Presenter", "Shown"]
 
@@ -40,10 +41,12 @@ class Presenter:
         self._db = db
         self._places: dict[int, PlaceRef | None] = {}
         self._people: dict[str, str] = {}
+        self._files: dict[int, list[AttachmentRow]] = {}
 
     async def show(self, rows: Sequence[MessageRow]) -> list[Shown]:
         """Present rows, oldest first."""
         visible = [row for row in rows if not row["rewound"] and row["role"] != "system"]
+        self._files = await self._db.attachments.of_messages([row["id"] for row in visible if row["role"] == "user"])
         for row in visible:
             await self._look_up(row)
         if sum(len(str(row["content"] or "")) for row in visible) <= _INLINE:
@@ -79,6 +82,8 @@ class Presenter:
             shown["edited"] = True
         if row["finish_reason"] in {"stopped", "error"}:
             shown["end"] = row["finish_reason"]
+        if row["id"] in self._files:
+            shown["files"] = [_file(file) for file in self._files[row["id"]]]
         self._whence(row, shown)
         return shown
 
@@ -91,6 +96,12 @@ class Presenter:
         person_id = row["person_id"]
         if row["role"] == "user" and person_id is not None and person_id != OWNER:
             shown["who"] = self._people.get(person_id) or "Somebody else"
+
+
+def _file(row: AttachmentRow) -> Shown:
+    """A file as the page shows it; without an address when it was not fetched."""
+    address = f"/api/files/{row['message_id']}/{row['position']}" if row["hash"] is not None else None
+    return {"name": row["name"], "kind": row["kind"], "size": row["size"], "url": address}
 
 
 def _text(content: Any) -> str:

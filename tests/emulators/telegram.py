@@ -13,7 +13,8 @@ As a process: `python -m tests.emulators.telegram --port 0` prints one JSON line
 Contract: updates are kept until a getUpdates with a higher offset confirms them; every delivery and confirmation is
 counted. What is sent is checked as the real server checks it (length, text, topic, entities) and kept in `sent` in
 order. A second reader ends the first one's long poll with a conflict. `fail` lays faults in the way of coming requests.
-Limits: no media are stored, no flood control of its own, one webhook-less bot per token.
+Files are given out as the real server does: getFile tells a path, up to 20 MB, and the bytes come from `/file/bot...`.
+Limits: nothing is uploaded by bots, no flood control of its own, one webhook-less bot per token.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import unquote
 
 from tests.emulators.telegram_control import control
 from tests.emulators.telegram_rules import (
@@ -40,12 +42,14 @@ from tests.emulators.telegram_rules import (
     units,
     whole_number,
 )
-from tests.emulators.telegram_state import Bot, Chat, Fault, FaultAction, Sent, Update
+from tests.emulators.telegram_state import Bot, Chat, Fault, FaultAction, Sent, StoredFile, Update
 from tests.emulators.wire import Answer, Request, WireServer
 
-__all__ = ["TOKEN", "Fault", "Sent", "TelegramEmulator", "Update", "main"]
+__all__ = ["TOKEN", "Fault", "Sent", "StoredFile", "TelegramEmulator", "Update", "described", "main"]
 
 TOKEN = "1000:emulated-token"  # noqa: S105  (opens nothing but the emulator)
+#: Bots get no larger files.
+MAX_FILE = 20_000_000
 #: What is waited for may also change on the client's side, which rings no bell here.
 _LOOK_SECONDS = 0.02
 _DEFAULT_TYPES = ("message", "edited_message", "channel_post", "edited_channel_post", "callback_query")
@@ -62,6 +66,7 @@ class TelegramEmulator:
         self.sent: list[Sent] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.faults: list[Fault] = []
+        self.files: dict[str, StoredFile] = {}
         self._next_update = 5000
         self._news = asyncio.Event()
         self._server = WireServer(self._handle)
@@ -153,6 +158,23 @@ class TelegramEmulator:
             message["message_thread_id"] = reply_thread
         return self.inject({kind: message | more}, token=token)
 
+    def file(self, data: bytes, path: str = "", *, size: int | None = None, slow: float = 0.0) -> StoredFile:
+        """Keep a file; what a message says of it begins with its `file_id`."""
+        number = len(self.files) + 1
+        stored = StoredFile(f"file-{number}", path or f"documents/file_{number}", data, size or len(data), slow)
+        self.files[stored.file_id] = stored
+        return stored
+
+    def send_document(self, data: bytes, name: str, *, caption: str | None = None, **more: Any) -> StoredFile:
+        """Let a person send a document; `more` as for `say`, and `size`, `slow` as for `file`."""
+        stored = self.file(data, size=more.pop("size", None), slow=more.pop("slow", 0.0))
+        document = described(stored) | {"file_name": name, "mime_type": "application/octet-stream"}
+        words: dict[str, Any] = (
+            {} if caption is None else {"caption": caption, "caption_entities": entities_of(caption)}
+        )
+        self.say(None, document=document, **words, **more)
+        return stored
+
     def inject(self, body: Mapping[str, Any], *, token: str = TOKEN) -> int:
         """Queue an update as it is, whatever it holds; returns its number."""
         self._next_update += 1
@@ -189,6 +211,8 @@ class TelegramEmulator:
     async def _handle(self, request: Request) -> Answer | None:
         if request.path.startswith("/control/"):
             return await control(self, request)
+        if request.path.startswith("/file/bot"):
+            return await self._download(request)
         token, _, method = request.path.removeprefix("/bot").rpartition("/")
         bot = self.bots.get(token)
         if bot is None:
@@ -201,6 +225,30 @@ class TelegramEmulator:
             return _refused(refusal)
         finally:
             self._ring()
+
+    async def _download(self, request: Request) -> Answer | None:
+        token, _, path = unquote(request.path.removeprefix("/file/bot")).partition("/")
+        stored = next((file for file in self.files.values() if file.path == path), None)
+        if token not in self.bots or stored is None:
+            return _refused(Refusal("Not Found", 404))
+        stored.fetched += 1
+        self._ring()
+        fault = next((fault for fault in self.faults if fault.meets("file", {})), None)
+        if fault is None:
+            return Answer(stored.data, headers={"content-type": "application/octet-stream"}, slow=stored.slow)
+        if fault.action == "hang":
+            await asyncio.Event().wait()
+        refusal = Refusal(fault.description or "Internal Server Error", fault.status, fault.parameters)
+        return None if fault.action == "drop" else _refused(refusal)
+
+    def _get_file(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        stored = self.files.get(str(fields.get("file_id", "")))
+        if stored is None:
+            raise Refusal("Bad Request: wrong file_id or the file is temporarily unavailable")
+        stored.asked += 1
+        if len(stored.data) > MAX_FILE:
+            raise Refusal("Bad Request: file is too big")
+        return described(stored) | {"file_path": stored.path}
 
     async def _call(self, bot: Bot, method: str, fields: Mapping[str, Any]) -> Answer | None:
         fault = next((fault for fault in self.faults if fault.meets(method, fields)), None)
@@ -219,7 +267,9 @@ class TelegramEmulator:
             await asyncio.Event().wait()
         raise Refusal(fault.description or "Internal Server Error", fault.status, fault.parameters)
 
-    async def _carry_out(self, bot: Bot, method: str, fields: Mapping[str, Any]) -> Answer:
+    async def _carry_out(  # noqa: PLR0911  (one per method)
+        self, bot: Bot, method: str, fields: Mapping[str, Any]
+    ) -> Answer:
         if method == "getUpdates":
             return _result(await self._get_updates(bot, fields))
         if method == "getMe":
@@ -231,6 +281,8 @@ class TelegramEmulator:
         if method == "sendChatAction":
             self._known_chat(fields).check_topic(whole_number(fields, "message_thread_id"))
             return _result(True)  # noqa: FBT003  (the answer of the real server)
+        if method == "getFile":
+            return _result(self._get_file(fields))
         if method == "createForumTopic":
             return _result(self._create_topic(bot, fields))
         raise Refusal("Not Found", 404)
@@ -324,6 +376,11 @@ class TelegramEmulator:
             token=next(token for token, known in self.bots.items() if known is bot),
         )
         return {"message_thread_id": thread, "name": name, "icon_color": 7322096}
+
+
+def described(stored: StoredFile) -> dict[str, Any]:
+    """Return a file as messages carry it."""
+    return {"file_id": stored.file_id, "file_unique_id": f"u-{stored.file_id}", "file_size": stored.size}
 
 
 def _result(value: Any) -> Answer:

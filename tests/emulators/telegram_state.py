@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tests.emulators.telegram_rules import Refusal
 
-__all__ = ["Bot", "Chat", "Fault", "FaultAction", "Sent", "Update"]
+__all__ = ["Bot", "Chat", "Fault", "FaultAction", "Sent", "StoredFile", "Update"]
 
 FaultAction = Literal["refuse", "drop", "hang", "delay", "garbage"]
 
@@ -39,8 +39,26 @@ class Sent:
 
 
 @dataclass(slots=True)
+class StoredFile:
+    """A file that people sent. path: as getFile tells it; size: as it is told, which need not be true.
+
+    slow: seconds before each kilobyte. asked, fetched: how often getFile was asked for it, and the bytes were.
+    """
+
+    file_id: str
+    path: str
+    data: bytes
+    size: int
+    slow: float = 0.0
+    asked: int = 0
+    fetched: int = 0
+
+
+@dataclass(slots=True)
 class Fault:
     """Something that goes wrong with the next `times` calls of `method` (None: with all from now on).
+
+    A download is the method `file`.
 
     refuse answers `status` with `description` and `parameters`; drop cuts the connection; hang never answers; delay
     answers after `seconds`; garbage answers what is no JSON. processed: the call is carried out first all the same (so

@@ -39,11 +39,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back: a JSON value, or bytes as they are."""
+    """What goes back: a JSON value, or bytes as they are. slow: seconds before each kilobyte of the body."""
 
     value: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    slow: float = 0.0
 
     def encode(self) -> bytes:
         """Return the whole answer as it goes over the wire."""
@@ -138,6 +139,21 @@ class _Link(asyncio.Protocol):
         address = urlsplit(target)
         return Request(method, address.path, dict(parse_qsl(address.query)), headers, rest[:length])
 
+    async def _write(self, answer: Answer) -> None:
+        data = answer.encode()
+        if not answer.slow:
+            self._put(data)
+            return
+        head, separator, body = data.partition(b"\r\n\r\n")
+        self._put(head + separator)
+        for start in range(0, len(body), 1024):
+            await asyncio.sleep(answer.slow)
+            self._put(body[start : start + 1024])
+
+    def _put(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
     async def _serve(self, request: Request) -> None:
         try:
             answer = await self._handler(request)
@@ -147,6 +163,6 @@ class _Link(asyncio.Protocol):
             if answer is None:
                 self.cut()
             else:
-                self._transport.write(answer.encode())
+                await self._write(answer)
         self._task = None
         self._next()

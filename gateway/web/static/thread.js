@@ -20,6 +20,21 @@ function whence(place, source) {
   return el("span", { class: "via", "data-source": platform }, el("i"), `${sourceName(platform)}${name}`);
 }
 
+function fileSize(size) {
+  if (size < 1000) return `${size} bytes`;
+  return size < 1e6 ? `${Math.round(size / 1000)} KB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+
+/** What came with a message: links that save, or only the name of what was not fetched. */
+function files(list) {
+  const entries = list.map((file) => {
+    const size = file.size === null ? null : el("span", {}, fileSize(file.size));
+    if (!file.url) return el("li", { class: "missing" }, el("span", { dir: "auto" }, file.name), "not fetched");
+    return el("li", {}, el("a", { href: file.url, download: file.name, dir: "auto" }, file.name), size);
+  });
+  return el("ul", { class: "files", "aria-label": "Files" }, ...entries);
+}
+
 function pretty(text) {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -92,6 +107,7 @@ class Builder {
     const element = this.entry("user", row, el("b", {}, row.who ?? "You"), whence(row.place, this.source));
     const body = setHTML(el("div", { class: "body plain", dir: "auto" }), row.html);
     element.append(body);
+    if (row.files) element.append(files(row.files));
     if (row.edited) element.querySelector(".head").append(el("span", { class: "mark-word" }, "edited"));
     return element;
   }

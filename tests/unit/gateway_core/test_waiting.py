@@ -10,6 +10,7 @@ import pytest
 
 from gateway import desk
 from gateway.agents.base import AgentContext, AgentEvent, Final
+from gateway.attachments import Collector
 from gateway.desk import Desk
 from session_store import Claim, NewInbox, NewMessage, PlaceRef, SessionDB
 from tests.conftest import Elsewhere
@@ -167,7 +168,15 @@ async def test_typing_is_shown_where_the_answer_will_go_if_it_takes_a_moment(
 
     agent.play = play
     workshop = hall.workshop
-    slow = Desk(db, workshop.router, workshop.runner, workshop.commands, hall.holder, typing=typing)
+    slow = Desk(
+        db,
+        workshop.router,
+        workshop.runner,
+        workshop.commands,
+        hall.holder,
+        collector=Collector(db, {}, workshop.settings),
+        typing=typing,
+    )
     await hall.say("hello", chat="-5", chat_type="group", thread="17")
     (row,) = await db.inbox.pending([("telegram", "main")], hall.holder)
     async with asyncio.timeout(20):

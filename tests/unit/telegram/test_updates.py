@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.base import InboundMessage
+from adapters.base import Attachment, InboundMessage
 from adapters.telegram.updates import Me, inbound
 
 ME = Me(1000, "gatebot")
@@ -21,6 +21,24 @@ BOT = {"id": 1000, "is_bot": True, "first_name": "Gate", "username": "gatebot"}
 PRIVATE = {"id": 42, "type": "private", "first_name": "Ann"}
 GROUP = {"id": -7, "type": "group", "title": "Plain"}
 FORUM = {"id": -1001, "type": "supergroup", "title": "Forum", "is_forum": True}
+
+ANIMATION = {
+    "file_id": "g",
+    "file_unique_id": "u",
+    "width": 1,
+    "height": 1,
+    "duration": 2,
+    "file_name": "cat.mp4",
+}
+STICKER = {
+    "file_id": "f",
+    "file_unique_id": "u",
+    "width": 1,
+    "height": 1,
+    "type": "regular",
+    "is_animated": False,
+    "is_video": False,
+}
 
 
 def message(
@@ -223,9 +241,7 @@ def test_bots_are_flagged() -> None:
 @pytest.mark.parametrize(
     ("content", "note", "kind"),
     [
-        ({"photo": [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]}, "[photo]", "photo"),
-        ({"document": {"file_id": "f", "file_unique_id": "u", "file_name": "a.pdf"}}, "[document: a.pdf]", "document"),
-        ({"voice": {"file_id": "f", "file_unique_id": "u", "duration": 3}}, "[voice message]", "voice message"),
+        ({"sticker": STICKER}, "[sticker]", "sticker"),
         ({"location": {"latitude": 1.0, "longitude": 2.0}}, "[location]", "location"),
         ({"dice": {"value": 3, "emoji": "🎲"}}, "[dice]", "dice"),
     ],
@@ -235,6 +251,57 @@ def test_other_content_becomes_a_note(content: dict[str, Any], note: str, kind: 
     event = read(message(None, **content))
 
     assert (event.text, event.extra) == (note, {"media": kind})
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            {
+                "photo": [
+                    {"file_id": "s", "file_unique_id": "1", "width": 90, "height": 60, "file_size": 900},
+                    {"file_id": "l", "file_unique_id": "2", "width": 1280, "height": 960, "file_size": 90_000},
+                    {"file_id": "m", "file_unique_id": "3", "width": 320, "height": 240, "file_size": 9_000},
+                ]
+            },
+            Attachment("l", "image", size=90_000),
+        ),
+        (
+            {"document": {"file_id": "d", "file_unique_id": "u", "file_name": "a.pdf", "mime_type": "application/pdf"}},
+            Attachment("d", "file", "a.pdf", "application/pdf"),
+        ),
+        (
+            {"document": {"file_id": "d", "file_unique_id": "u", "file_name": "p.png", "mime_type": "image/png"}},
+            Attachment("d", "image", "p.png", "image/png"),
+        ),
+        (
+            {"voice": {"file_id": "v", "file_unique_id": "u", "duration": 3, "mime_type": "audio/ogg"}},
+            Attachment("v", "voice", None, "audio/ogg"),
+        ),
+        (
+            {"audio": {"file_id": "a", "file_unique_id": "u", "duration": 3, "file_name": "song.mp3"}},
+            Attachment("a", "audio", "song.mp3"),
+        ),
+        (
+            {"video_note": {"file_id": "n", "file_unique_id": "u", "duration": 3, "length": 240}},
+            Attachment("n", "video"),
+        ),
+        (
+            {
+                "animation": ANIMATION | {"mime_type": "video/mp4"},
+                "document": {"file_id": "g", "file_unique_id": "u", "file_name": "cat.mp4"},
+            },
+            Attachment("g", "video", "cat.mp4", "video/mp4"),
+        ),
+    ],
+)
+def test_a_file_is_described(content: dict[str, Any], expected: Attachment) -> None:
+    """With what the platform claims; of a photo's sizes the largest; without a caption there are no words."""
+    plain = read(message(None, **content))
+    captioned = read(message(None, caption="look", **content))
+
+    assert (plain.attachments, plain.text) == ((expected,), "")
+    assert (captioned.attachments, captioned.text) == ((expected,), "look")
 
 
 def test_parts_of_an_album_carry_its_id() -> None:
