@@ -21,7 +21,7 @@ from gateway.cli.running import async_run, fail, our_home, own_command, settings
 from gateway.phrases import age, plural
 from gateway.platforms import served_accounts
 from session_store import SessionDB
-from session_store.processes import identity_of
+from session_store.processes import ProcessIdentity, identity_of
 
 if TYPE_CHECKING:
     from config import Home, Settings
@@ -143,15 +143,15 @@ def _status_lines(report: dict[str, Any]) -> list[str]:
 @app.command()
 def stop() -> None:
     """Ask the gateways of this home to stop and wait until they have (12 s at most)."""
-    async_run(_stop(our_home()))
+    async_run(_stop(our_home(), identity_of(os.getpid())))
 
 
-async def _stop(home: Home) -> None:
+async def _stop(home: Home, me: ProcessIdentity) -> None:
     async with SessionDB(home.state_db) as db:
         running = await _gateways(db)
         if not running:
             raise fail("No gateway is running for this home.")
-        here = [row for row in running if _is_here(row)]
+        here = [row for row in running if _is_beside(me, row)]
         for row in here:
             try:
                 os.kill(row["pid"], signal.SIGTERM)
@@ -162,15 +162,14 @@ async def _stop(home: Home) -> None:
         await _until_gone(db, {row["token"] for row in here})
     if here:
         write(f"Stopped: process {', '.join(str(row['pid']) for row in here)}.")
-    elsewhere = [row for row in running if not _is_here(row)]
+    elsewhere = [row for row in running if not _is_beside(me, row)]
     if elsewhere:
         places = ", ".join(f"{row['host']} (process {row['pid']})" for row in elsewhere)
         raise fail(f"A gateway of this home runs on another machine or in another container; stop it there: {places}.")
 
 
-def _is_here(row: ProcessRow) -> bool:
-    """Whether the process id means the same process for us."""
-    me = identity_of(os.getpid())
+def _is_beside(me: ProcessIdentity, row: ProcessRow) -> bool:
+    """Whether a process id means the same process for both."""
     return (row["host"], row["pid_ns"], row["boot_id"]) == (me.host, me.pid_ns, me.boot_id)
 
 
