@@ -325,6 +325,11 @@ class TelegramEmulator:
         chat = self.chats.get(whole_number(fields, "chat_id") or 0)
         if chat is None:
             raise Refusal("Bad Request: chat not found")
+        if chat.moved_to is not None:
+            raise Refusal(
+                "Bad Request: group chat was upgraded to a supergroup chat",
+                parameters={"migrate_to_chat_id": chat.moved_to},
+            )
         return chat
 
     def _send_message(self, bot: Bot, fields: Mapping[str, Any]) -> dict[str, Any]:
