@@ -255,7 +255,7 @@ class Delivery:
         return write
 
     def _later(self, row: OutboxRow, error: RetryLater) -> _Write:
-        old = time.time() - row["created_at"] > GIVE_UP_SECONDS
+        old = time.time() - (row["again_at"] or row["created_at"]) > GIVE_UP_SECONDS
         if old and row["attempts"] >= GIVE_UP_ATTEMPTS:
             return self._failed(row, f"given up after a day: {error}")
         if error.whole_account:

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import humanize
 
-__all__ = ["age", "clock", "folded", "harmless", "inert", "one_line", "plural"]
+__all__ = ["age", "clock", "folded", "harmless", "inert", "one_line", "plural", "until"]
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#])")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]+")
@@ -26,6 +26,12 @@ _HUNDRED_YEARS = timedelta(days=36_525)
 def age(then: float, now: float) -> str:
     """How long ago `then` was, in words; a clock that stepped back reads as 'now'."""
     return humanize.naturaltime(timedelta(seconds=min(max(0.0, now - then), _HUNDRED_YEARS.total_seconds())))
+
+
+def until(then: float, now: float) -> str:
+    """How long until `then`, in words; a time that has come reads as 'now'."""
+    left = min(max(0.0, then - now), _HUNDRED_YEARS.total_seconds())
+    return humanize.naturaltime(timedelta(seconds=-left)) if left >= 1 else "now"
 
 
 def clock(then: float) -> str:

@@ -25,6 +25,7 @@ from session_store.outbox import Outbox
 from session_store.pairing import Pairing
 from session_store.people import People
 from session_store.places import Places
+from session_store.presence import Presence
 from session_store.processes import Processes
 from session_store.routes import Routes
 from session_store.search import Search
@@ -58,6 +59,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.processes = Processes(engine)
         self.control = Control(engine)
         self.attachments = Attachments(engine, db_path)
+        self.presence = Presence(engine)
 
     @property
     def changes(self) -> Changes:

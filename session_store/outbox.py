@@ -15,16 +15,14 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from session_store.models import NewOutbox, PlaceRef, RenderedPart
+from session_store.outbox_care import ROW, OutboxCare
 from session_store.places import place_id, present
 from session_store.processes import token_alive
 from session_store.rows import OutboxRow
 from session_store.tx import Row, Rx, Tx
-
-if TYPE_CHECKING:
-    from session_store.engine import Engine
 
 __all__ = ["KEEP_SECONDS", "Account", "Origin", "Outbox", "accounts_json", "add_rows"]
 
@@ -70,15 +68,9 @@ head (id) AS (
     FROM line WHERE place_id IS NOT NULL
 )
 """
-_ROW = """
-SELECT o.id, o.line, o.platform, o.account, o.place_id, p.chat_type, p.chat, p.thread,
-       p.name AS place_name, o.session_id, o.message_id,
-       o.turn_id, o.inbox_id, o.kind, o.part, o.parts, o.body, o.rendered, o.reply_to, o.state, o.attempts, o.resends,
-       o.next_at, o.holder, o.platform_message_id, o.error, o.created_at, o.updated_at
-"""
 # Heads that may be sent at ?2, oldest first, at most ?3. A row touched after ?2 was delayed by a clock since put back.
 DUE = f"""
-{_HEADS}{_ROW}
+{_HEADS}{ROW}
 FROM head JOIN outbox AS o ON o.id = head.id JOIN places AS p ON p.id = o.place_id
 WHERE o.state = 'waiting' AND (o.next_at <= ?2 OR o.updated_at > ?2 + 1)
 ORDER BY o.line, o.part LIMIT ?3
@@ -239,11 +231,8 @@ def counts(rx: Rx) -> dict[str, int]:
     return {row["state"]: row["n"] for row in rows}
 
 
-class Outbox:
+class Outbox(OutboxCare):
     """The queue at the outer edge; each method is one query or one transaction."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def add(
         self,

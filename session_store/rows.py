@@ -236,6 +236,7 @@ class OutboxRow(TypedDict):
     error: str | None
     created_at: float
     updated_at: float
+    again_at: float | None
 
 
 class TurnRow(TypedDict):

@@ -315,7 +315,8 @@ CREATE TABLE IF NOT EXISTS outbox (
     platform_message_id TEXT,
     error TEXT,
     created_at REAL NOT NULL,
-    updated_at REAL NOT NULL
+    updated_at REAL NOT NULL,
+    again_at REAL                       -- when a person last had it tried again; patience counts from then
 );
 CREATE INDEX IF NOT EXISTS idx_outbox_line ON outbox(platform, account, place_id, line, part)
     WHERE state IN ('waiting', 'sending');

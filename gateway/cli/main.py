@@ -25,6 +25,7 @@ _COMMANDS = {
     "sessions": "gateway.cli.sessions:app",
     "gateway": "gateway.cli.gateway_commands:app",
     "inbox": "gateway.cli.inbox_commands:app",
+    "outbox": "gateway.cli.outbox_commands:app",
     "pair": "gateway.cli.pair:app",
     "config": "gateway.cli.config_commands:app",
 }

@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 
 from gateway.commands.registry import Command, CommandContext, Reply
 from gateway.owner import OWNER
-from gateway.phrases import age, inert, plural
+from gateway.phrases import age, inert, one_line, plural, until
+from gateway.places import place_ref
 
 __all__ = ["STATUS", "WHOAMI", "help_command"]
+
+SHOWN_PARTS = 3
+LATELY_SECONDS = 86_400.0
 
 
 async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
@@ -20,17 +24,44 @@ async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
         root = session["root_id"] or session["id"]
         title = f"“{inert(session['title'])}”" if session["title"] else "without a title"
         running = await context.db.turns.running_in(root)
-        waiting = await context.db.outbox.waiting_for(session["id"])
         lines += [
             f"Session `{session['id']}`, {title}.",
             f"{plural(session['message_count'], 'message')}, begun {age(session['started_at'], context.now)}.",
             f"A turn is running since {age(running['started_at'], context.now)}." if running else "No turn is running.",
         ]
-        if waiting:
-            lines.append(f"{plural(waiting, 'part')} of answers on the way.")
+    lines += await _on_its_way(context)
     if context.person_id == OWNER and context.place.private:
         lines += await _gateways(context)
     return Reply("\n".join(lines))
+
+
+async def _on_its_way(context: CommandContext) -> list[str]:
+    """What is still to be delivered here or from this session, and what of late did not surely arrive."""
+    place, session = place_ref(context.place), context.session["id"] if context.session is not None else None
+    rows = await context.db.outbox.on_its_way(place, session)
+    lines = []
+    sending = sum(row["state"] == "sending" for row in rows)
+    tried = [row for row in rows if row["state"] == "waiting" and row["attempts"] and row["error"]]
+    waiting = len(rows) - sending - len(tried)
+    if sending:
+        lines.append(f"{plural(sending, 'part')} of answers being sent.")
+    if waiting:
+        lines.append(f"{plural(waiting, 'part')} of answers waiting to be sent.")
+    for row in tried[:SHOWN_PARTS]:
+        reason = inert(one_line(row["error"] or "", 200))
+        lines.append(
+            f"A part is tried again ({plural(row['attempts'], 'attempt')} so far, "
+            f"next {until(row['next_at'], context.now)}): {reason}"
+        )
+    if len(tried) > SHOWN_PARTS:
+        lines.append(f"{plural(len(tried) - SHOWN_PARTS, 'further part')} tried again.")
+    late = await context.db.outbox.not_arrived(place, session, context.now - LATELY_SECONDS)
+    for state, words in (("unknown", "may not have arrived"), ("failed", "could not be delivered")):
+        parts = [row for row in late if row["state"] == state]
+        if parts:
+            reason = inert(one_line(parts[-1]["error"] or "", 200))
+            lines.append(f"{plural(len(parts), 'part')} of the last day {words}: {reason}")
+    return lines
 
 
 async def _gateways(context: CommandContext) -> list[str]:

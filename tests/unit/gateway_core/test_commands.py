@@ -14,6 +14,7 @@ from gateway.agents.base import AgentContext, AgentEvent, Final
 from gateway.commands import Call, Command, CommandContext, CommandRegistry, Reply, default_registry
 from gateway.owner import OWNER
 from gateway.places import TERMINAL
+from session_store import NewOutbox, PlaceRef
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.hall import Hall, failing
 
@@ -330,3 +331,36 @@ async def test_new_behind_a_running_turn_comes_after_its_answer(hall: Hall) -> N
     assert answer == "re: question"
     assert "chapter" in reply
     assert (await hall.session())["message_count"] == 0
+
+
+async def test_status_tells_what_is_on_its_way_and_why_it_is_late(hall: Hall) -> None:
+    """A part that is tried again with its reason and time, what waits behind it, and what of late was lost."""
+    async with hall.running():
+        await hall.say("hello")
+        await hall.sent(1)
+    session = (await hall.session())["id"]
+    here = PlaceRef("telegram", "main", "dm", "42")
+    first, second, _ = await hall.db.outbox.add(
+        [NewOutbox(here, "answer", text) for text in ("lost", "late", "behind")], session_id=session
+    )
+    await hall.db.outbox.begin(first, hall.holder)
+    await hall.db.outbox.fail(first, "The chat has *blocked* us.")
+    await hall.db.outbox.begin(second, hall.holder)
+    await hall.db.outbox.retry(second, 3600.0, "Too many requests.")
+    lines = (await status_of(hall)).splitlines()
+    assert "1 part of answers waiting to be sent." in lines
+    (again,) = [line for line in lines if "tried again" in line]
+    assert again.startswith("A part is tried again (1 attempt so far, next ")
+    assert again.endswith("from now): Too many requests.")
+    (lost,) = [line for line in lines if "last day" in line]
+    assert lost == "1 part of the last day could not be delivered: The chat has \\*blocked\\* us."
+    await hall.db.outbox.drop([second])
+    assert not any("tried again" in line for line in (await status_of(hall)).splitlines())
+
+
+async def status_of(hall: Hall) -> str:
+    """What /status says in the owner's terminal about the session of the direct chat."""
+    session = (await hall.session())["id"]
+    call = hall.workshop.commands.parse("/status")
+    assert call is not None
+    return (await hall.workshop.desk.local_command(TERMINAL, "owner", session, call)).text
