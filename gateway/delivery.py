@@ -206,7 +206,7 @@ class Delivery:
         part = OutboundPart(
             plain=row["body"],
             payload=json.loads(row["rendered"] or "{}"),
-            reply_to=row["reply_to"] if row["part"] == 1 else None,
+            reply_to=row["reply_to"],
             idempotency_key=f"tl{row['id']}",
         )
         # The name is for people: a mail needs it for its subject.

@@ -134,7 +134,7 @@ async def test_nothing_goes_out_before_the_account_is_open(hall: Hall) -> None:
     await owe(hall, "early")
     waiting = Delivery(hall.db, {("telegram", "main"): hall.adapter}, hall.holder, unknown="resend")
     task = asyncio.create_task(waiting.run())
-    for _ in range(3):
+    for _ in range(30):
         await hall.db.processes.beat(hall.holder)
     assert hall.adapter.tried == []
     waiting.open(("telegram", "main"))

@@ -75,10 +75,22 @@ async def test_a_repeated_submit_changes_nothing_and_names_the_same_session(page
 
 
 async def test_messages_of_a_conversation_keep_their_order(page: Page) -> None:
-    """However quickly they come."""
+    """However many wait behind a slow one."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def play(context: AgentContext) -> AsyncIterator[AgentEvent]:
+        begun.set()
+        await go_on.wait()
+        yield Final(f"re: {context.text}")
+
+    page.hall.agent.play = play
     session_id = await page.desk.submit(None, "0", "client-0")
+    async with asyncio.timeout(20):
+        await begun.wait()
     for number in range(1, 8):
         await page.desk.submit(session_id, str(number), f"client-{number}")
+    await asyncio.sleep(0.1)
+    go_on.set()
     contents = await page.answered(session_id, 16)
     assert contents[::2] == [str(number) for number in range(8)]
 
