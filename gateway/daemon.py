@@ -27,6 +27,7 @@ from gateway.heart import Heart
 from gateway.inbox import InboundEdge
 from gateway.lanes import Lanes
 from gateway.platforms import make_adapters, served_accounts
+from gateway.presence import Presence
 from gateway.recovery import Recovery
 from gateway.stopping import told_to_stop
 from gateway.web.app import create_app
@@ -113,7 +114,8 @@ class _Service:
         for adapter in adapters.values():
             if isinstance(adapter, Reports):
                 adapter.report_to(self._edge.report)
-        self._entrances = Entrances(adapters, self._edge.accept, self._delivery.open)
+        self._presence = Presence(db, adapters)
+        self._entrances = Entrances(adapters, self._edge.accept, self._delivery.open, self._presence.prepare)
         self._lanes = Lanes(db, self._owned, holder, workshop.desk)
         self._recovery = Recovery(db, workshop.desk, self._owned)
         self._rows_ended = anyio.Event()
@@ -149,6 +151,7 @@ class _Service:
                 await listening.wait()
                 tasks.start_soon(self._heart.beat, self._workshop.runner)
                 tasks.start_soon(self._heart.obey, self._workshop.runner)
+                tasks.start_soon(self._presence.run)
                 tasks.start_soon(self._work_rows)
                 tasks.start_soon(self._receive, receiving)
                 tasks.start_soon(self._report, address)

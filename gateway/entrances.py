@@ -2,13 +2,14 @@
 
 Contract: each account is on its own. One that cannot work as configured (`StartError`) is reported in one sentence and
 left alone until the gateway is started again. One that fails in an unforeseen way, or whose adapter has ended by
-itself, is started again, later each time. The others serve on meanwhile. `opened` is called when an account can send.
+itself, is started again, later each time. The others serve on meanwhile. `prepare` is awaited before each start,
+`opened` is called when an account can send.
 Limits: an adapter tells its state when it is asked, so an end by itself is noticed within `LOOK_SECONDS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -34,11 +35,16 @@ class Entrances:
     """Supervises the adapters of one process."""
 
     def __init__(
-        self, adapters: Mapping[Account, Adapter], deliver: Deliver, opened: Callable[[Account], None]
+        self,
+        adapters: Mapping[Account, Adapter],
+        deliver: Deliver,
+        opened: Callable[[Account], None],
+        prepare: Callable[[Account], Awaitable[None]] | None = None,
     ) -> None:
         self._adapters = adapters
         self._deliver = deliver
         self._opened = opened
+        self._prepare = prepare
         self._begun: set[Account] = set()
         self._failed: dict[Account, str] = {}
         self._trouble: dict[Account, str] = {}
@@ -84,6 +90,8 @@ class Entrances:
             began = anyio.current_time()
             try:
                 self._begun.add(account)
+                if self._prepare is not None:
+                    await self._prepare(account)
                 await adapter.start(self._deliver)
                 self._trouble.pop(account, None)
                 self._opened(account)

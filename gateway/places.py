@@ -10,7 +10,7 @@ from session_store import PlaceRef
 if TYPE_CHECKING:
     from session_store import InboxRow, OutboxRow
 
-__all__ = ["LOCAL_PLATFORMS", "TERMINAL", "place_of", "place_ref", "web_place"]
+__all__ = ["LOCAL_PLATFORMS", "TERMINAL", "place_of", "place_of_ref", "place_ref", "web_place"]
 
 #: Entrances that show a session by reading the store; nothing is ever sent to them through the outbox.
 LOCAL_PLATFORMS = frozenset({"cli", "web"})
@@ -27,6 +27,11 @@ def web_place(person_id: str) -> Place:
 def place_ref(place: Place) -> PlaceRef:
     """The store's form of a place."""
     return PlaceRef(place.platform, place.account, place.chat_type, place.chat, place.thread, place.name)
+
+
+def place_of_ref(ref: PlaceRef) -> Place:
+    """The place of a stored address."""
+    return Place(ref.platform, ref.account, cast("ChatType", ref.chat_type), ref.chat, ref.thread, ref.name)
 
 
 def place_of(row: InboxRow | OutboxRow) -> Place:
