@@ -19,6 +19,7 @@ from adapters.base import (
     AdapterState,
     Capabilities,
     Deliver,
+    FetchError,
     OutboundPart,
     Place,
     Receipt,
@@ -27,11 +28,13 @@ from adapters.base import (
     SendError,
     StartError,
     UnknownOutcome,
+    Write,
 )
 from adapters.slack.app import Aside, make_app
 from adapters.slack.connection import SENDS_AT_ONCE, Connection
 from adapters.slack.directory import Directory
 from adapters.slack.events import PLATFORM, Rules
+from adapters.slack.fetching import fetch_file
 from adapters.slack.formatting import MAX_CHARACTERS, render
 from adapters.slack.intake import Exchange, Intake
 from adapters.slack.liveness import Echoes
@@ -50,6 +53,7 @@ TYPING_SECONDS = 5.0
 #: Stopping may take the grace and the times to close: less than five seconds in all.
 STOP_GRACE = 2.5
 CLOSE_SECONDS = 0.75
+FETCHES_AT_ONCE = 4
 #: Seconds until a part is tried again that came before the adapter was started or after it was stopped.
 _AWAY = 5.0
 #: The same when it found no free place among the requests in flight.
@@ -95,6 +99,8 @@ class SlackAdapter:
         self._reported_to: Report | None = None
         self._settled = asyncio.Event()
         self._echoes = Echoes()
+        self._open = asyncio.Event()
+        self._fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
         self._slots = asyncio.Semaphore(SENDS_AT_ONCE)
         self._in_flight: set[asyncio.Timeout] = set()
         self._all_sent = asyncio.Event()
@@ -139,6 +145,7 @@ class SlackAdapter:
         self._report(AdapterState.STARTING, None)
         self._connection = connection = Connection(self._bot_token, self._app_token, self._base_url)
         self._sender = Sender(connection.web, self.account)
+        self._open.set()
         me: Me | None = None
         url: str | None = None
         try:
@@ -161,6 +168,7 @@ class SlackAdapter:
     async def stop(self) -> None:
         """Stop receiving at once, let sends in flight end within `STOP_GRACE`, free everything."""
         self._stopping = True
+        self._open.clear()
         sending = asyncio.create_task(self._end_sends())
         await self._end_receiving()
         await sending
@@ -185,6 +193,19 @@ class SlackAdapter:
             receipt = await sender.send(place, part)
         self._echoes.posted(place.chat.rpartition("/")[2], receipt.message_id)
         return receipt
+
+    async def fetch(self, reference: str, write: Write) -> None:
+        """Fetch a file by its Slack id; see `adapters.slack.fetching`."""
+        try:
+            async with asyncio.timeout(FIRST_SOCKET_SECONDS):
+                await self._open.wait()
+        except TimeoutError as error:
+            raise FetchError("the Slack account is not connected", again=True) from error
+        async with self._fetches:
+            connection = self._connection
+            if connection is None:
+                raise FetchError("the Slack account is not connected", again=True)
+            await fetch_file(connection, reference, write)
 
     async def open_thread(self, place: Place, title: str) -> Place:
         """Post `title` for a thread to hang on; raises a SendError.
@@ -289,6 +310,17 @@ class SlackAdapter:
             raise StartError(problem) from None
 
     async def _receive(self, connection: Connection, me: Me | None, url: str | None, deliver: Deliver) -> None:
+        """Receive until cancelled; should it end by itself, the state says so, and whoever started us starts again."""
+        try:
+            await self._find_out_and_receive(connection, me, url, deliver)
+        except Exception as error:  # noqa: BLE001  (nobody awaits this task: it must not end without a word)
+            reason = connection.without_secrets(f"{type(error).__name__}: {error}")
+            _log.error("slack_receiver_ended", account=self.account, reason=reason)
+            self._report(AdapterState.STOPPED, f"Receiving from Slack has ended by itself ({reason}).")
+
+    async def _find_out_and_receive(
+        self, connection: Connection, me: Me | None, url: str | None, deliver: Deliver
+    ) -> None:
         """Find out who we are, however long it takes, then receive."""
         failures = 0
         while me is None:

@@ -7,9 +7,10 @@ with 5xx is `ServerTrouble`, whatever their bodies hold; other errors are those 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
@@ -39,6 +40,7 @@ _TOO_MANY = 429
 _SERVER_ERROR = 500
 #: Whoever has the whole address of a socket receives in our place.
 _TICKET = re.compile(r"(\bwss?://[^\s'\"?]*)\?[^\s'\"]*")
+_SLACK = ".slack.com"
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -89,6 +91,25 @@ class Connection:
         """Ask for the address of a new socket; it can be used once, and soon."""
         answer = await self.bare.apps_connections_open(app_token=self._app_token)
         return needed(as_text({"url": answer.get("url")}, "url") or None, "url")
+
+    def trusts(self, url: str) -> bool:
+        """Tell whether the bot's token may go to this address."""
+        there, here = urlsplit(url), urlsplit(self.web.base_url)
+        if (there.scheme, there.netloc) == (here.scheme, here.netloc):
+            return True
+        return there.scheme == "https" and f".{there.hostname or ''}".endswith(_SLACK)
+
+    @contextlib.asynccontextmanager
+    async def file(self, url: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask for a file; the answer is as it came, and is to be read inside the context."""
+        async with self._session.get(
+            url,
+            headers={"Authorization": f"Bearer {self.web.token}"},
+            allow_redirects=False,
+            proxy=self.web.proxy,
+            timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS),
+        ) as response:
+            yield response
 
     async def close(self) -> None:
         """Close every connection; requests in flight fail."""

@@ -4,7 +4,8 @@ Contract: `inbound` is pure. It returns None for what is no message to us (our o
 event that carry no talk) and raises `MalformedEvent` for what cannot be understood. A post comes as `message`, as
 `app_mention` or as both, and has one key whichever comes. Which subtypes are no talk is listed; all others pass, so
 that files, broadcasts and what Slack invents next are not lost. Edits and deletes are events of those kinds.
-Limits: text only; a file or attachment without words becomes a note in square brackets that names it.
+Limits: files are described, never fetched; one that cannot be, and a shared message, become a note in square brackets
+where there are no other words.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from adapters.base import ChatType, InboundKind, InboundMessage, Place, Quoted, Sender
+from adapters.slack.described import described, unfetchable
 from adapters.slack.fields import MalformedEvent, as_id, as_list, as_mapping, as_text, as_ts, needed
 from adapters.slack.origin import Me, realm_of, team_of
 from adapters.slack.text import escape, readable, without_mention
@@ -59,7 +61,6 @@ _SYSTEM: Final = frozenset(
 )
 _SLACKBOT: Final = "USLACKBOT"
 _COMMAND = re.compile(r"/[A-Za-z0-9_]{1,64}(?=\s|\Z)")
-_FILE_FACTS: Final = ("id", "name", "title", "mimetype", "filetype", "size", "mode", "url_private_download")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +148,8 @@ class _Reading:
             return self.deletion(event, as_mapping(event, "previous_message") or {}, as_ts(event, "deleted_ts"))
         if subtype in _SYSTEM or event.get("hidden") is True or _is_own(event, self.me):
             return None
-        raw, files = self._content(event)
-        if not raw:
+        raw, attachments = self._content(event), described(event)
+        if not raw and not attachments:
             return None
         words, mentioned = self._words(raw)
         place, ts = self._place(event, event), needed(as_ts(event, "ts"), "ts")
@@ -164,7 +165,7 @@ class _Reading:
             received_at=self.received_at,
             addressed=place.private or mentioned or event.get("type") == "app_mention" or root == self.me.user,
             quoted=self._quoted(event),
-            extra={"files": files} if files else {},
+            attachments=attachments,
         )
 
     def edit(self, event: Mapping[str, Any]) -> InboundMessage | None:
@@ -180,8 +181,7 @@ class _Reading:
             return None
         if subtype in _SYSTEM or _is_own(message, self.me):
             return None
-        raw, files = self._content(message)
-        words, mentioned = self._words(raw)
+        words, mentioned = self._words(self._content(message))
         place = self._place(event, message)
         return InboundMessage(
             place=place,
@@ -193,7 +193,6 @@ class _Reading:
             received_at=self.received_at,
             addressed=place.private or mentioned,
             subject=f"m:{place.chat}:{ts}",
-            extra={"files": files} if files else {},
         )
 
     def deletion(self, event: Mapping[str, Any], before: Mapping[str, Any], ts: str | None) -> InboundMessage | None:
@@ -278,15 +277,14 @@ class _Reading:
         rest, mentioned = without_mention(raw, self.me.user)
         return readable(rest, lambda user: self.me.name if user == self.me.user else self.known.user(user)), mentioned
 
-    def _content(self, message: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-        """Return what is said, in Slack's form, or in its place what is shown, and the facts of the files."""
-        files = [_file(entry) for entry in as_list(message, "files")]
+    def _content(self, message: Mapping[str, Any]) -> str:
+        """Return what is said, in Slack's form, or in its place what is shown."""
         text = as_text(message, "text")
-        if not text.strip():
-            notes = [f"[file: {escape(_file_name(file))}]" for file in files]
-            notes += [f"[attachment: {words}]" for entry in as_list(message, "attachments") if (words := _shown(entry))]
-            text = "\n".join(notes)
-        return text, files
+        if text.strip():
+            return text
+        notes = [f"[file: {escape(name)}]" for name in unfetchable(message)]
+        notes += [f"[attachment: {words}]" for entry in as_list(message, "attachments") if (words := _shown(entry))]
+        return "\n".join(notes)
 
     def _quoted(self, message: Mapping[str, Any]) -> Quoted | None:
         """Return the message that is shared with this one."""
@@ -309,19 +307,6 @@ class _Reading:
 
 def _is_own(message: Mapping[str, Any], me: Me) -> bool:
     return message.get("user") == me.user or (bool(me.bot) and message.get("bot_id") == me.bot)
-
-
-def _file(entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, dict):
-        raise MalformedEvent("one of its 'files' is no object")
-    facts = {name: entry[name] for name in _FILE_FACTS if isinstance(entry.get(name), str | int)}
-    if any(isinstance(facts.get(name), int) for name in _FILE_FACTS if name != "size"):
-        raise MalformedEvent("one of its 'files' has a number where a text is due")
-    return facts
-
-
-def _file_name(file: Mapping[str, Any]) -> str:
-    return str(next((file[name] for name in ("name", "title", "id") if file.get(name)), "?"))
 
 
 def _shown(entry: Any) -> str:

@@ -15,7 +15,8 @@ Contract: an event is kept until it is confirmed; unconfirmed, it comes again af
 confirmations are counted. What is posted is checked as Slack checks it and kept in `sent` in order; the app is told of
 its own posts, as Slack does. `fail` lays faults in the way of coming calls; the sockets can be asked to go, closed,
 cut, silenced or made deaf. An address of a socket works once.
-Limits: no files, no rate limits of its own.
+Files are given out to whoever has a bot token.
+Limits: no rate limits of its own.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class SlackEmulator(SlackEvents):
         application = web.Application()
         application.router.add_route("*", "/api/{method}", self._call)
         application.router.add_get("/link", self._link)
+        application.router.add_get("/files/{number}", self._file)
         application.router.add_route("*", "/control/{name}", self._control)
         self._runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
@@ -325,6 +327,22 @@ class SlackEmulator(SlackEvents):
             raise Refusal("invalid_auth")
         headers = {} if workspace.scopes is None else {"x-oauth-scopes": workspace.scopes}
         return web.json_response({"ok": True, **call(self, workspace, method, fields)}, headers=headers)
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        stored = self.files.get(request.match_info["number"])
+        authorized = request.headers.get("Authorization", "").removeprefix("Bearer ") in self.workspaces
+        if stored is None or stored.gate == "missing" or not authorized:
+            return web.Response(status=404)
+        if stored.gate == "redirect":
+            return web.Response(status=302, headers={"Location": "/files/login"})
+        if stored.gate == "login":
+            return web.Response(text="<html>Sign in</html>", content_type="text/html")
+        if stored.gate == "cut":
+            answer = web.StreamResponse(headers={"Content-Length": str(len(stored.data) + 1)})
+            await answer.prepare(request)
+            await answer.write(stored.data)
+            return answer
+        return web.Response(body=stored.data, content_type=stored.facts["mimetype"])
 
     async def _control(self, request: web.Request) -> web.Response:
         return await control(self, request)

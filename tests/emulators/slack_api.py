@@ -6,7 +6,7 @@ The refusals are Slack's own words, since clients have to read them.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tests.emulators.slack_state import Channel, Sent, Workspace
@@ -31,33 +31,12 @@ class Refusal(Exception):
 
 def call(slack: SlackEmulator, workspace: Workspace, method: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out one method with a bot token."""
-    match method:
-        case "auth.test":
-            return _identity(workspace)
-        case "chat.postMessage":
-            return _post(slack, workspace, fields)
-        case "assistant.threads.setStatus":
-            _thread(_channel(slack, fields.get("channel_id")), fields.get("thread_ts"))
-            return {}
-        case "users.info":
-            name = workspace.names.get(str(fields.get("user")))
-            if name is None:
-                raise Refusal("user_not_found")
-            return {"user": {"id": fields["user"], "name": name.lower(), "profile": {"display_name": name}}}
-        case "conversations.info":
-            channel = _channel(slack, fields.get("channel"))
-            return {"channel": {"id": channel.id, "name": channel.name}}
-        case "conversations.replies":
-            channel, root = _channel(slack, fields.get("channel")), str(fields.get("ts"))
-            if root not in channel.posts:
-                raise Refusal("thread_not_found")
-            replies = [post for post in channel.posts.values() if post.get("thread_ts") == root and post["ts"] != root]
-            return {"messages": [channel.posts[root], *replies][: int(fields.get("limit", 1000))]}
-        case _:
-            raise Refusal("unknown_method")
+    if method not in _METHODS:
+        raise Refusal("unknown_method")
+    return _METHODS[method](slack, workspace, fields)
 
 
-def _identity(workspace: Workspace) -> dict[str, Any]:
+def _identity(_: SlackEmulator, workspace: Workspace, __: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "url": "https://emulated.slack.com/",
         "team": "Emulated",
@@ -68,6 +47,39 @@ def _identity(workspace: Workspace) -> dict[str, Any]:
         "enterprise_id": workspace.enterprise or None,
         "is_enterprise_install": workspace.org_wide,
     }
+
+
+def _status(slack: SlackEmulator, _: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    _thread(_channel(slack, fields.get("channel_id")), fields.get("thread_ts"))
+    return {}
+
+
+def _user(_: SlackEmulator, workspace: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    name = workspace.names.get(str(fields.get("user")))
+    if name is None:
+        raise Refusal("user_not_found")
+    return {"user": {"id": fields["user"], "name": name.lower(), "profile": {"display_name": name}}}
+
+
+def _file(slack: SlackEmulator, _: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    stored = slack.files.get(str(fields.get("file")))
+    if stored is None:
+        raise Refusal("file_not_found")
+    address = f"{slack.base_url.removesuffix('api/')}files/{stored.id}"
+    return {"file": {"url_private_download": address, **stored.facts}}
+
+
+def _about(slack: SlackEmulator, _: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    channel = _channel(slack, fields.get("channel"))
+    return {"channel": {"id": channel.id, "name": channel.name}}
+
+
+def _replies(slack: SlackEmulator, _: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    channel, root = _channel(slack, fields.get("channel")), str(fields.get("ts"))
+    if root not in channel.posts:
+        raise Refusal("thread_not_found")
+    replies = [post for post in channel.posts.values() if post.get("thread_ts") == root and post["ts"] != root]
+    return {"messages": [channel.posts[root], *replies][: int(fields.get("limit", 1000))]}
 
 
 def _channel(slack: SlackEmulator, number: Any) -> Channel:
@@ -105,3 +117,14 @@ def _post(slack: SlackEmulator, workspace: Workspace, fields: Mapping[str, Any])
     if slack.echoes:
         slack.echo(workspace, channel, message)
     return {"channel": channel.id, "ts": ts, "message": message}
+
+
+_METHODS: Mapping[str, Callable[[SlackEmulator, Workspace, Mapping[str, Any]], dict[str, Any]]] = {
+    "assistant.threads.setStatus": _status,
+    "auth.test": _identity,
+    "chat.postMessage": _post,
+    "conversations.info": _about,
+    "conversations.replies": _replies,
+    "files.info": _file,
+    "users.info": _user,
+}

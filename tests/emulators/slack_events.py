@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from tests.emulators.slack_state import Channel, Event, Workspace
+from tests.emulators.slack_state import Channel, Event, StoredFile, Workspace
 
 __all__ = ["SlackEvents"]
 
@@ -23,6 +23,7 @@ class SlackEvents(ABC):
         self.workspace = workspace
         self.channels: dict[str, Channel] = {}
         self.events: list[Event] = []
+        self.files: dict[str, StoredFile] = {}
         self.echoes = True
         self._posts = 0
 
@@ -41,6 +42,13 @@ class SlackEvents(ABC):
             kind = {"D": "im", "G": "group"}.get(name[0], "channel")
             self.channels[name] = Channel(name, **{"kind": kind, "name": name.lower(), **facts})
         return self.channels[name]
+
+    def file(self, data: bytes, name: str, mimetype: str = "text/plain", **facts: Any) -> StoredFile:
+        """Keep a file; its `facts` are what a message says of it."""
+        number = f"F{len(self.files) + 1}"
+        told = {"id": number, "name": name, "mimetype": mimetype, "size": len(data), "mode": "hosted", **facts}
+        self.files[number] = stored = StoredFile(number, data, told)
+        return stored
 
     def say(  # noqa: PLR0913  (what a message can be, by name)
         self,

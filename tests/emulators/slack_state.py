@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-__all__ = ["ALL_SCOPES", "Channel", "Event", "Fault", "FaultAction", "Sent", "Socket", "Workspace"]
+__all__ = ["ALL_SCOPES", "Channel", "Event", "Fault", "FaultAction", "Sent", "Socket", "StoredFile", "Workspace"]
 
 FaultAction = Literal["refuse", "drop", "hang", "delay", "garbage"]
 ALL_SCOPES = (
@@ -90,6 +90,16 @@ class Sent:
     def words(self) -> str:
         """Return what was posted, in either form."""
         return self.markdown if self.markdown is not None else self.text or ""
+
+
+@dataclass(slots=True)
+class StoredFile:
+    """A file that the server keeps. gate: what stands in the way of its bytes."""
+
+    id: str
+    data: bytes
+    facts: dict[str, Any]
+    gate: Literal["open", "login", "redirect", "missing", "cut"] = "open"
 
 
 @dataclass(slots=True)

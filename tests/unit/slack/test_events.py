@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.base import InboundMessage, Place, Quoted, Sender
+from adapters.base import Attachment, InboundMessage, Place, Quoted, Sender
 from adapters.slack.events import Rules, assistant_thread, own_post
 from adapters.slack.origin import Me, belongs
 from gateway.keys import session_key
@@ -169,15 +169,38 @@ def test_bots_are_flagged() -> None:
     assert read(post(user="USLACKBOT")).sender.is_bot
 
 
-def test_files_are_named() -> None:
-    """With words they are facts beside them, without words they are what is said."""
-    files = [{"id": "F1", "name": "a &amp; <b>.txt", "size": 12, "mimetype": "text/plain", "thumb_64": "no"}]
+def test_files_are_described() -> None:
+    """With words and without; what Slack tells of them, and which can be fetched at all."""
+    files = [
+        {"id": "F1", "name": "a &amp; <b>.txt", "size": 12, "mimetype": "text/plain", "mode": "snippet"},
+        {"id": "F2", "title": "Voice", "mimetype": "audio/webm", "subtype": "slack_audio", "mode": "hosted"},
+        {"id": "F3", "mimetype": "image/png", "file_access": "check_file_info"},
+    ]
+    described = (
+        Attachment("F1", "file", "a &amp; <b>.txt", "text/plain", 12),
+        Attachment("F2", "voice", "Voice", "audio/webm"),
+        Attachment("F3", "image", None, "image/png"),
+    )
     silent = read(post("", subtype="file_share", files=files))
     spoken = read(post("look", subtype="file_share", files=files))
 
-    assert silent.text == "[file: a &amp; <b>.txt]"
-    assert spoken.text == "look"
-    assert spoken.extra == {"files": [{"id": "F1", "name": "a &amp; <b>.txt", "mimetype": "text/plain", "size": 12}]}
+    assert (silent.text, silent.attachments) == ("", described)
+    assert (spoken.text, spoken.attachments) == ("look", described)
+
+
+def test_files_that_cannot_be_fetched_are_named() -> None:
+    """They lie with another service, or are gone."""
+    files = [
+        {"id": "F1", "name": "a &amp; <b>.txt", "mode": "external"},
+        {"id": "F2", "mode": "tombstone"},
+        {"name": "x"},
+    ]
+    message = read(post("", files=files))
+
+    assert (message.attachments, message.text) == (
+        (),
+        "[file: a &amp; <b>.txt]\n[file: without a name]\n[file: x]",
+    )
 
 
 def test_a_shared_message_without_words_is_shown() -> None:
