@@ -17,6 +17,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
@@ -165,7 +166,7 @@ class Collector:
         most = max(_LEAST_READ, _BYTES_PER_CHARACTER * (budget.characters + 1))
         claimed = _text(facts.get("name"))
         beginning = await self._db.attachments.read(digest, most)
-        judged = await anyio.to_thread.run_sync(judge, beginning, claimed)
+        judged = await anyio.to_thread.run_sync(partial(judge, beginning, claimed, whole=len(beginning) == size))
         kind = _kind(facts)
         name = harmless_name(claimed, kind + _ENDINGS.get(judged.media_type, ""))
         attachment = NewAttachment(name, kind, digest, size, judged.media_type)
@@ -221,7 +222,7 @@ def _too_large(most: int, max_mb: int) -> str:
 
 
 def _kind(facts: Mapping[str, Any]) -> str:
-    kind = facts.get("kind")
+    kind = _text(facts.get("kind"))
     return kind if kind in _NAMES else "file"
 
 

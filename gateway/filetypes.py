@@ -34,21 +34,21 @@ class Judged(NamedTuple):
     text: str | None
 
 
-def judge(beginning: bytes, name: str = "") -> Judged:
-    """Judge a file by its first bytes. name: as somebody called it."""
+def judge(beginning: bytes, name: str = "", *, whole: bool = True) -> Judged:
+    """Judge a file by its first bytes. name: as somebody called it. whole: that these are all of them."""
     if beginning.startswith(_PDF):
         return Judged("application/pdf", None)
-    text = _text(beginning)
+    text = _text(beginning, whole=whole)
     return Judged(_signature(beginning[:_SIGNATURE], name), None) if text is None else Judged("text/plain", text)
 
 
-def _text(data: bytes) -> str | None:
+def _text(data: bytes, *, whole: bool) -> str | None:
     mark, encoding = next(((mark, name) for mark, name in _UTF16 if data.startswith(mark)), (b"", ""))
     if not encoding:
         mark, encoding = (codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""), "utf-8"
     try:
-        # Not final: what was read may end inside a character.
-        text = codecs.getincrementaldecoder(encoding)("strict").decode(data.removeprefix(mark))
+        # What was read of a longer file may end inside a character.
+        text = codecs.getincrementaldecoder(encoding)("strict").decode(data.removeprefix(mark), final=whole)
     except UnicodeDecodeError:
         return None
     return None if _CONTROL.search(text) else text

@@ -16,12 +16,13 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
+from session_store.attachments import attach
 from session_store.content import decode_content, encode_content
 from session_store.conversation import replay
 from session_store.errors import InvalidArgument
 from session_store.jsontext import from_json, plain, to_json
 from session_store.lineage import live_tip
-from session_store.models import NewMessage
+from session_store.models import NewAttachment, NewMessage
 from session_store.notes import changes_for, notes_of
 from session_store.rows import ChangeRow, MessageRow, NoteRow
 from session_store.tx import Param, Row, Rx, Tx
@@ -203,11 +204,13 @@ class Messages:
         person_id: str | None = None,
         place_id: int | None = None,
         op_id: str | None = None,
+        attachments: Sequence[NewAttachment] = (),
     ) -> int:
         """Append a message to the conversation of `session_id` and return the row id.
 
         op_id: makes a repeated call harmless; it returns the id of the row that the first one stored.
         timestamp: Unix seconds or a datetime; the clock when not given.
+        attachments: files that came with it, stored before (see `SessionDB.attachments`).
 
         Raises:
             NotFound: no such session.
@@ -224,8 +227,9 @@ class Messages:
             reasoning=reasoning,
             op_id=op_id,
         )
-        return await self._engine.write(
-            lambda tx: insert_message(
+
+        def op(tx: Tx) -> int:
+            message_id = insert_message(
                 tx,
                 session_id,
                 message,
@@ -237,9 +241,11 @@ class Messages:
                 reasoning_details=reasoning_details,
                 codex_reasoning_items=codex_reasoning_items,
                 codex_message_items=codex_message_items,
-            ),
-            size=len(content) if isinstance(content, str) else 0,
-        )
+            )
+            attach(tx, message_id, attachments)
+            return message_id
+
+        return await self._engine.write(op, size=len(content) if isinstance(content, str) else 0)
 
     async def get_messages(self, session_id: str, limit: int | None = None, offset: int = 0) -> list[MessageRow]:
         """Return the messages of this one session, oldest first; none for an unknown session.

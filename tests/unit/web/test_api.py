@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from gateway.web import api
 from gateway.web.api import MAX_BODY, MAX_TEXT
 from gateway.web.transcript import MAX_RESULT
-from session_store import NewMessage, NotFound, PlaceRef, SessionDB, StoreBusy, StoreFull
+from session_store import NewAttachment, NewMessage, NotFound, PlaceRef, SessionDB, StoreBusy, StoreFull
 from tests.unit.web.desk import OWNER, FakeDesk, place_id, session
 
 CLIENT_ID = "client-000001"
@@ -403,3 +403,53 @@ async def test_what_is_not_there_is_a_sentence_too(owner: httpx.AsyncClient, met
 
     assert response.status_code in {404, 405}
     assert response.json()["error"]
+
+
+async def test_files_of_sessions_that_one_may_not_see_are_not_there(desk: FakeDesk, owner: httpx.AsyncClient) -> None:
+    """A foreign file, one that was not fetched, one whose bytes are gone and none at all give the same answer."""
+    async with desk.db.attachments.incoming(100) as incoming:
+        await incoming.write(b"private words")
+        digest = await incoming.keep()
+    file = NewAttachment("пароль.txt", "file", digest, 13, "text/plain")
+    numbers = {}
+    for session_id, whose, one in [
+        ("mine", OWNER, file),
+        ("theirs", "p1", file),
+        ("unfetched", OWNER, NewAttachment("a", "file", problem="it took too long")),
+        ("gone", OWNER, NewAttachment("a", "file", "0" * 64, 1, "text/plain")),
+    ]:
+        await session(desk.db, session_id, owner=whose)
+        numbers[session_id] = await desk.db.append_message(session_id, "user", "look", attachments=[one])
+    mine = await owner.get(f"/api/files/{numbers['mine']}/0")
+    refused = [
+        await owner.get(f"/api/files/{number}/{position}")
+        for number, position in [
+            (numbers["theirs"], 0),
+            (numbers["unfetched"], 0),
+            (numbers["gone"], 0),
+            (numbers["mine"], 1),
+            (10**6, 0),
+        ]
+    ]
+
+    assert (mine.status_code, mine.content) == (200, b"private words")
+    assert "filename*=utf-8''" in mine.headers["content-disposition"].lower()
+    assert mine.headers["content-disposition"].startswith("attachment")
+    assert mine.headers["cache-control"] == "no-store"
+    assert {(answer.status_code, answer.text) for answer in refused} == {(404, '{"error":"There is no such file."}')}
+
+
+async def test_files_are_named_beside_the_message(desk: FakeDesk, owner: httpx.AsyncClient) -> None:
+    """With an address for those that are kept."""
+    await session(desk.db, "s")
+    files = [
+        NewAttachment("a.txt", "file", "0" * 64, 13, "text/plain"),
+        NewAttachment("b.mp4", "video", size=10**9, problem="it is larger than 20 MB"),
+    ]
+    number = await desk.db.append_message("s", "user", "look", attachments=files)
+    (shown,) = (await messages(owner, "s"))["messages"]
+
+    assert shown["files"] == [
+        {"name": "a.txt", "kind": "file", "size": 13, "url": f"/api/files/{number}/0"},
+        {"name": "b.mp4", "kind": "video", "size": 10**9, "url": None},
+    ]
