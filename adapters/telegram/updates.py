@@ -236,7 +236,11 @@ def _quoted(message: Message, reply: Message | None) -> Quoted | None:
     """Return what the message quotes or answers: the part that its author chose, else the whole of what is answered."""
     chosen = None if message.quote is None else _text(message.quote.text)
     content = None if reply is None else _content(reply)
-    words = chosen or (content[0] if content is not None else None)
+    words = chosen
+    if not words and reply is not None and content is not None:
+        text, _, media = content
+        name = _text(reply.document.file_name) if reply.document is not None else None
+        words = text or (f"[{media}: {name}]" if name else f"[{media}]")
     if not words:
         return None
     user = None if reply is None else reply.from_user

@@ -14,9 +14,9 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from gateway.web.app import create_app
 from gateway.web.server import serve
-from session_store import InvalidArgument, SessionDB
+from session_store import InvalidArgument, NewAttachment, SessionDB
 from tests.unit.web.conftest import TOKEN, free_port
-from tests.unit.web.desk import FakeDesk, session
+from tests.unit.web.desk import OWNER, FakeDesk, session
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = [
@@ -411,3 +411,36 @@ async def test_everything_that_can_be_used_has_a_name(page: Page, desk: FakeDesk
     await page.get_by_role("link", name="Skip to the message box").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+
+
+async def test_files_are_named_and_saved(page: Page, desk: FakeDesk, site: Site, tmp_path: Path) -> None:
+    """A kept file is a link that saves it, whatever is in it; one that was not fetched is only named."""
+    async with desk.db.attachments.incoming(1000) as incoming:
+        await incoming.write(b"<script>document.title = 'run'</script>")
+        digest = await incoming.keep()
+    files = [
+        NewAttachment("page.html", "file", digest, 2_300, "text/plain"),
+        NewAttachment("film.mp4", "video", size=10**9, problem="it is larger than 20 MB"),
+    ]
+    session_id = await desk.talk("look at these", "nice")
+    await desk.db.append_message(session_id, "user", "and these", person_id=OWNER, attachments=files)
+    await page.get_by_role("link", name="look at these").click()
+
+    listed = thread(page).locator(".files li")
+    await expect(listed).to_have_text(["page.html2 KB", "film.mp4not fetched"])
+    async with page.expect_download() as started:
+        await page.get_by_role("link", name="page.html").click()
+    saved = tmp_path / "saved"
+    await (await started.value).save_as(saved)
+    assert saved.read_bytes() == b"<script>document.title = 'run'</script>"
+    assert (await started.value).suggested_filename == "page.html"
+    # Opened by its address it is saved as well, never shown.
+    async with page.expect_download():
+        await page.evaluate("url => { location.href = url }", f"{site.url}/api/files/{await _last(desk)}/0")
+    assert await page.title() != "run"
+
+
+async def _last(desk: FakeDesk) -> int:
+    """The number of the message with files."""
+    (hit,) = await desk.db.search_messages("these", role_filter=["user"], limit=1)
+    return hit["id"]

@@ -295,6 +295,40 @@ async def test_killed_between_fetching_and_the_claim_the_file_comes_again(
     assert len(elsewhere("SELECT id FROM turns")) == 1
 
 
+async def test_stopped_in_the_middle_of_a_file_nothing_is_given_up(
+    configured: Path, telegram: TelegramEmulator, elsewhere: Elsewhere
+) -> None:
+    """A stop is no failure of the file: the message waits, and the next start fetches it."""
+    fault = telegram.fail("file", "hang", times=None)
+    async with LocalGateway(configured):
+        sent = telegram.send_document(b"The boat is at pier 9", "boat.txt", caption="Keep this")
+        await telegram.until(lambda: sent.fetched == 1 and all(u.confirmed for u in telegram.updates.values()))
+    assert said(elsewhere) == []
+    assert kept_names(configured) == []
+    fault.times = 0
+    async with LocalGateway(configured):
+        await answered(telegram)
+
+    assert said(elsewhere) == ["Keep this\n\n[file: boat.txt, 21 bytes]\nThe boat is at pier 9\n[end of boat.txt]"]
+
+
+async def test_an_album_is_one_message_with_all_its_pictures(
+    configured: Path, telegram: TelegramEmulator, agent: FakeAgent, elsewhere: Elsewhere
+) -> None:
+    """In order, behind the caption that one of them carries."""
+    async with LocalGateway(configured):
+        for number in range(3):
+            size = described(telegram.file(PNG + bytes([number]))) | {"width": 9, "height": 9}
+            words: dict[str, Any] = {"caption": "Our trip"} if number == 0 else {}
+            telegram.say(None, photo=[size], media_group_id="g", **words)
+        await answered(telegram)
+
+    size_told = f"{len(PNG) + 1} bytes"
+    assert said(elsewhere) == ["\n\n".join(["Our trip", *[f"[image: image.png, {size_told}]"] * 3])]
+    assert len(agent.asked[0].attachments) == 3
+    assert len(kept(configured)) == 3
+
+
 def kept_names(home: Path) -> list[str]:
     """Names of all files there, half ones included."""
     return [path.name for path in (home / "files").rglob("*") if path.is_file()]

@@ -448,3 +448,18 @@ def test_reading_changes_nothing() -> None:
     read(update)
 
     assert update == before
+
+
+def test_a_reply_to_a_file_quotes_its_name() -> None:
+    """A file without words is still something to answer."""
+    document = {"file_id": "d", "file_unique_id": "u", "file_name": "a.pdf"}
+    photo = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
+    answered: list[tuple[dict[str, Any], str]] = [
+        ({"document": document}, "[document: a.pdf]"),
+        ({"photo": photo}, "[photo]"),
+        ({"photo": photo, "caption": "the door"}, "the door"),
+    ]
+    for content, expected in answered:
+        event = read(message("nice", reply_to_message=message(None, **content)["message"]))
+        assert event.quoted is not None
+        assert event.quoted.text == expected
