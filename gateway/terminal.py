@@ -235,6 +235,10 @@ class Terminal:
         ids = await self.conversation()
         return await self.db.turns.running_in(ids[0]) if ids else None
 
+    def is_mine(self, turn: TurnRow) -> bool:
+        """Whether a running turn runs in this process."""
+        return turn["holder"] == self._workshop.holder
+
     def stop(self) -> bool:
         """End the turn of this conversation that runs here, for good; False when none runs here."""
         return bool(self._ids) and self._workshop.runner.stop(self._ids[0])
@@ -270,7 +274,7 @@ class Terminal:
     async def _held_elsewhere(self) -> bool:
         """Whether it is not this process that works the conversation (it does while it runs again what was cut off)."""
         turn = await self.running()
-        return turn is None or turn["holder"] != self._workshop.holder
+        return turn is None or not self.is_mine(turn)
 
     async def set_aside(self, row: InboxRow, reason: str) -> None:
         """Put a row that cannot be worked aside, for the lanes."""

@@ -50,6 +50,7 @@ class Following:
         self._told_to_wait: set[int] = set()
         self._told: str | None = None
         self._seen = 0
+        self._root: str | None = None
         self._looked = anyio.Event()
         self.state = State()
         self.ended = 0
@@ -100,6 +101,7 @@ class Following:
 
     async def look(self) -> None:
         """Show what is new, and note what the state is now."""
+        await self._notice_move()
         # In this order: a turn that was seen to have ended has its answer among the rows that are read afterwards.
         before = self._transcript.open_turns
         states = {said: await self._terminal.state(said) for said in self._said}
@@ -114,11 +116,23 @@ class Following:
         self._said = [said for said in self._said if said not in settled]
         self.ended += len(settled) + len(before - self._transcript.open_turns)
         queue = tuple(said.text for said, state in states.items() if state == "new")
-        self.state = State(queue, running is not None, await self._place())
+        if rows:  # its answer may have been among them
+            running = await self._terminal.running()
+        elsewhere = running is not None and not self._terminal.is_mine(running)
+        self.state = State(queue, running is not None, elsewhere, await self._place())
         self._front.refresh()
         await self._tell_waiting()
         self._looked.set()
         self._looked = anyio.Event()
+
+    async def _notice_move(self) -> None:
+        """Let go of what is still made in the conversation that was left."""
+        ids = await self._terminal.conversation()
+        root = ids[0] if ids else None
+        if self._root not in {None, root} and self._transcript.forget_open():
+            left = f"The answer that is still made goes into {self._root}."
+            await self._front.show(lambda: self._screen.say(left))
+        self._root = root
 
     async def _news(self) -> list[MessageRow]:
         rows: list[MessageRow] = []

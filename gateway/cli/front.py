@@ -13,12 +13,13 @@ __all__ = ["Front", "Listener", "State"]
 class State:
     """What stands between the transcript and the prompt.
 
-    queue: messages that were sent and whose turn has not begun, oldest first. running: whether an answer is made, here
-    or elsewhere. place: where one is, in a few words.
+    queue: messages that were sent and whose turn has not begun, oldest first. running: whether an answer is made;
+    elsewhere: by another process. place: where one is, in a few words.
     """
 
     queue: tuple[str, ...] = ()
     running: bool = False
+    elsewhere: bool = False
     place: str = ""
 
 

@@ -189,6 +189,8 @@ class Talk:
         session_id = self._terminal.session_id
         if session_id is None:
             return
+        with contextlib.suppress(StoreError):  # the last word is about how things are now
+            await self._following.look()
         if self._busy:
             self._screen.say("You left before everything was answered; what you said is kept.")
         else:

@@ -43,7 +43,6 @@ async def one_shot(home: Home, settings: Settings, text: str, *, resume: bool) -
             await _command(terminal, call)
         else:
             await _message(terminal, text)
-        await terminal.end()
 
 
 async def _resume(terminal: Terminal) -> None:
@@ -56,6 +55,7 @@ async def _resume(terminal: Terminal) -> None:
 async def _command(terminal: Terminal, call: Call) -> None:
     known = {name for command in terminal.commands for name in (command.name, *command.aliases)}
     reply = await terminal.command(call)
+    await terminal.end()
     if call.name not in known:
         raise fail(reply.text, EXIT_USAGE)
     _print(reply.text)
@@ -71,6 +71,7 @@ async def _message(terminal: Terminal, text: str) -> None:
         raise _ended_by(answer)
     if answer.problem is not None:
         raise fail(f"The message could not be worked and is kept aside: {answer.problem}")
+    await terminal.end()
     _print(answer.text)
     if answer.stopped:
         raise fail("Stopped. What you said is kept.", EXIT_INTERRUPTED)

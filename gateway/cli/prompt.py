@@ -136,7 +136,7 @@ class PromptFront:
         if state.running:
             text = harmless(listener.growing())
             lines = list(wrapped(text, size.columns))[-min(MAX_LIVE_LINES, max(1, size.rows - OWN_LINES)) :]
-            lines.append("… (Ctrl-C stops)")
+            lines.append("… (made by another process; /stop ends it)" if state.elsewhere else "… (Ctrl-C stops)")
         for text in state.queue[:MAX_QUEUE_LINES]:
             lines.append(f"> {one_line(harmless(text), max(10, size.columns - 12))} (waits)")
         if len(state.queue) > MAX_QUEUE_LINES:

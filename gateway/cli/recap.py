@@ -38,7 +38,7 @@ def recap_line(session: SessionRow, messages: int) -> str:
     """The session in one line."""
     name = f"“{session['title']}”" if session["title"] else session["id"]
     last = age(session["last_active"] or session["started_at"], time.time())
-    return f"Going on with {name}: {plural(messages, 'message')}, last {last}."
+    return f"Going on with {name}: {plural(messages, 'message')}, the last one {last}."
 
 
 def recap(screen: Screen, rows: Sequence[MessageRow], total: int) -> None:

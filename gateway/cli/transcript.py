@@ -67,6 +67,12 @@ class Transcript:
         """Expect the answer of a turn whose question stands on the screen already."""
         self._open.setdefault(turn_id, [])
 
+    def forget_open(self) -> bool:
+        """Expect no answer any more; returns whether one was expected."""
+        expected = bool(self._open)
+        self._open.clear()
+        return expected
+
     def typed(self, inbox_id: int) -> None:
         """A message stands on the screen already, as it was typed."""
         self._typed.add(inbox_id)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
+from session_store import SessionDB
 from tests.conftest import Elsewhere
-from tests.terminals import SLOW_COMMAND, at_a_terminal, environment, eventually, threadline
+from tests.gateways import LocalGateway, free_port
+from tests.terminals import SLOW_COMMAND, at_a_terminal, environment, threadline
 
 PROMPT = "\n>"
 #: A terminal that accepts a message for a new session and dies before it can begin with it.
@@ -32,16 +35,23 @@ asyncio.run(main())
 
 def test_continue_shows_where_one_was(home: Path) -> None:
     """Full: the last exchanges in short, the last answer whole, tool calls folded, and what came before counted."""
-    for number in range(4):
-        assert threadline(home, "chat", "-c", "-q", f"fact {number} about deployment").returncode == 0
+
+    async def fill() -> None:
+        async with SessionDB(home / "state.db") as db:
+            await db.create_session("20261129_120000_abcdef", "cli", owner="owner")
+            for number in range(4):
+                await db.append_message("20261129_120000_abcdef", "user", f"fact {number} about deployment")
+                await db.append_message("20261129_120000_abcdef", "assistant", f"Kept: fact {number}")
+
+    asyncio.run(fill())
     assert threadline(home, "chat", "-c", "-q", "what about deployment?").returncode == 0
 
     with at_a_terminal(home, "-c") as person:
         shown = person.sees(PROMPT)
 
-        assert "10 messages, last" in shown or "12 messages, last" in shown
-        assert "earlier messages" in shown
-        assert "> fact 0" not in shown
+        assert "12 messages, the last one " in shown
+        assert "4 earlier messages" in shown
+        assert "> fact 1" not in shown
         assert "> fact 3 about deployment" in shown
         assert "1 tool call: session_search" in shown
         assert "▌ fact 3 about deployment" in shown
@@ -57,7 +67,7 @@ def test_minimal_shows_one_line(home: Path) -> None:
     with at_a_terminal(home, "--continue") as person:
         shown = person.sees(PROMPT)
 
-        assert "2 messages, last" in shown
+        assert "2 messages, the last one " in shown
         assert "only one" not in shown
 
 
@@ -131,7 +141,7 @@ def test_ctrl_c_does_not_stop_the_turn_of_another_process(home: Path) -> None:
         first.enter("from the first")
         first.sees("thinking about from the first")
         with at_a_terminal(home, "-c", command=SLOW_COMMAND) as second:
-            second.sees(PROMPT, "(Ctrl-C stops)")
+            second.sees(PROMPT, "… (made by another process; /stop ends it)")
             second.press("ctrl-c")
             second.sees("The answer is made by another process: /stop ends it, Ctrl-C again leaves.")
             second.enter("/stop")
@@ -139,26 +149,21 @@ def test_ctrl_c_does_not_stop_the_turn_of_another_process(home: Path) -> None:
         first.sees("Stopped. What was said so far is kept.")
 
 
-def test_works_beside_a_gateway_on_the_same_home(home: Path, elsewhere: Elsewhere) -> None:
-    """Both write to one store at once; nobody is refused."""
-    (home / "config.yaml").write_text("web: {port: 0}\n", encoding="utf-8")
-    gateway = subprocess.Popen(
-        [sys.executable, "-c", "from gateway.cli.main import run; run()", "gateway", "run"],
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        assert gateway.stdout is not None
-        assert gateway.stdout.readline() == b"Threadline is running.\n"
+async def test_works_beside_a_gateway_and_shows_what_is_said_on_the_page(home: Path, elsewhere: Elsewhere) -> None:
+    """Both write to one store; in the same session each entrance sees the words of the other, with its name."""
+    (home / "config.yaml").write_text(f"web: {{port: {free_port()}}}\n", encoding="utf-8")
+    async with LocalGateway(home) as gateway, gateway.browser() as page:
         with at_a_terminal(home) as person:
-            person.sees(PROMPT)
-            person.enter("beside the gateway")
-            person.sees("Kept: beside the gateway")
-            person.enter("/status")
-            person.sees("Gateway since")
-            assert person.leave() == 0
-    finally:
-        gateway.kill()
-        gateway.communicate()
-    eventually(lambda: elsewhere("SELECT 1 FROM messages WHERE content = 'Kept: beside the gateway'"), "stored")
+            await asyncio.to_thread(person.sees, PROMPT)
+            await asyncio.to_thread(person.enter, "said in the terminal")
+            await asyncio.to_thread(person.sees, "Kept: said in the terminal")
+            (session,) = elsewhere("SELECT id FROM sessions")
+            body = {"text": "said on the page", "client_id": "client-00000001", "session_id": session["id"]}
+
+            assert (await page.post("/api/messages", json=body)).status_code == 202
+
+            shown = await asyncio.to_thread(person.sees, "> said on the page\n  (web)\nKept: said on the page")
+            assert shown.count("Kept: said in the terminal") == 1
+            await asyncio.to_thread(person.enter, "/status")
+            await asyncio.to_thread(person.sees, "Gateway since")
+            assert await asyncio.to_thread(person.leave) == 0

@@ -31,14 +31,6 @@ def test_an_answer_on_a_terminal_is_rendered(home: Path) -> None:
         assert "▌ the key is under the mat" in person.everything
 
 
-def test_a_pipe_alone_is_the_message(home: Path, elsewhere: Elsewhere) -> None:
-    """Line ends around it are not part of it, what is inside stays."""
-    done = threadline(home, said="\n  two\n\n lines\r\n")
-
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert [row["content"] for row in elsewhere(SAID)] == ["  two\n\n lines"]
-
-
 def test_a_file_as_input_is_the_message(home: Path, tmp_path: Path, elsewhere: Elsewhere) -> None:
     """`threadline < file`, with or without the mark that some editors put in front."""
     file = tmp_path / "note.txt"
@@ -51,75 +43,6 @@ def test_a_file_as_input_is_the_message(home: Path, tmp_path: Path, elsewhere: E
 
     assert (done.returncode, done.stdout) == (0, b"Kept: from a file\n")
     assert [row["content"] for row in elsewhere(SAID)] == ["from a file"]
-
-
-def test_what_a_pipe_brings_is_added_to_the_question(home: Path, elsewhere: Elsewhere) -> None:
-    """The question first, an empty line between."""
-    threadline(home, "chat", "-q", "keep this log", said="line 1\nline 2\n")
-
-    assert [row["content"] for row in elsewhere(SAID)] == ["keep this log\n\nline 1\nline 2"]
-
-
-def test_bytes_that_are_no_text_are_kept_as_well_as_can_be(home: Path, elsewhere: Elsewhere) -> None:
-    """They are replaced, never a reason to fail."""
-    done = threadline(home, said=b"caf\xe9 \xff\x00 end")
-
-    assert done.returncode == 0
-    assert [row["content"] for row in elsewhere(SAID)] == ["caf\ufffd \ufffd\x00 end"]
-
-
-def test_nothing_to_say_is_wrong_usage(home: Path) -> None:
-    """And makes no session."""
-    for arguments in (("chat", "-q", "  "), ("chat",), ()):
-        done = threadline(home, *arguments, said=" \n")
-
-        assert (done.returncode, done.stdout) == (2, b"")
-        assert done.stderr == b"There is nothing to say: the question is empty.\n"
-    assert not (home / "state.db").exists()
-
-
-def test_too_much_is_refused_and_never_cut(home: Path) -> None:
-    """The limit is told."""
-    done = threadline(home, said=b"x" * 1_000_001)
-
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"more than 1,000,000 characters" in done.stderr
-    assert not (home / "state.db").exists()
-
-
-def test_each_question_is_a_session_of_its_own_unless_continued(home: Path, elsewhere: Elsewhere) -> None:
-    """`-c` goes on with the last one."""
-    for arguments in (["one"], ["two"], ["three", "-c"]):
-        assert threadline(home, "chat", "-q", *arguments).returncode == 0
-
-    one, two, three = [row["session_id"] for row in elsewhere(SAID)]
-
-    assert len({one, two}) == 2
-    assert three == two
-    assert elsewhere("SELECT DISTINCT end_reason FROM sessions") == [{"end_reason": "user_exit"}]
-
-
-def test_slash_commands_work(home: Path) -> None:
-    """With the reply on stdout."""
-    threadline(home, "chat", "-q", "something to find")
-
-    done = threadline(home, "chat", "-q", "/sessions")
-
-    assert done.returncode == 0
-    assert b"something to find" in done.stdout
-
-
-def test_an_unknown_slash_command_is_wrong_usage(home: Path) -> None:
-    """The nearest one is named on stderr."""
-    done = threadline(home, "chat", "-q", "/serach x")
-
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"Did you mean `/search`?" in done.stderr
-
-
-def test_a_path_is_no_command(home: Path) -> None:
-    """What begins with a slash may be plain text."""
-    assert threadline(home, "chat", "-q", "/etc/hosts has changed").stdout == b"Kept: /etc/hosts has changed\n"
 
 
 def test_an_agent_that_fails_is_told_by_the_exit_code(home: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Elsewhere
-from tests.terminals import SLOW_COMMAND, Person, at_a_terminal
+from tests.terminals import SLOW_COMMAND, Person, at_a_terminal, eventually
 
 PROMPT = "\n>"
 
@@ -240,6 +240,25 @@ def test_new_and_title_move_and_name_the_session(home: Path, elsewhere: Elsewher
         (None, "new_command", "in the first"),
         ("Second one", None, "in the second"),
     ]
+
+
+def test_new_while_an_answer_is_made_leaves_it_to_the_former_session(home: Path, elsewhere: Elsewhere) -> None:
+    """It is not lost, and nothing claims that it was stopped."""
+    with at_a_terminal(home, command=SLOW_COMMAND) as person:
+        person.sees(PROMPT)
+        person.enter("in the first")
+        person.sees("thinking about in the first")
+        person.enter("/new")
+        person.sees("A new session begins.", "The answer that is still made goes into ")
+        person.enter("in the second")
+        person.sees("thinking about in the second")
+
+        (home / "gate").touch()
+
+        shown = person.sees("answer to in the second")
+        assert "Stopped" not in shown
+        assert "answer to in the first" not in shown
+        eventually(lambda: elsewhere("SELECT 1 FROM messages WHERE content = 'answer to in the first'"), "stored")
 
 
 def test_a_failure_of_the_agent_is_its_sentence(home: Path) -> None:

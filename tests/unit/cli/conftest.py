@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+import structlog
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import app
@@ -18,16 +20,19 @@ Fill: TypeAlias = Callable[[Callable[[SessionDB], Awaitable[object]]], None]
 
 
 @pytest.fixture
-def threadline(home: Path, monkeypatch: pytest.MonkeyPatch) -> Threadline:
+def threadline(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Threadline]:
     """Call `threadline` with these arguments; `said` is what is typed or piped."""
     del home
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
 
-    def call(*arguments: str, said: str | None = None) -> Result:
+    def call(*arguments: str, said: str | bytes | None = None) -> Result:
         return CliRunner().invoke(app, list(arguments), input=said, prog_name="threadline")
 
-    return call
+    yield call
+    # A chat makes the logs of its process quiet.
+    logging.disable(logging.NOTSET)
+    structlog.reset_defaults()
 
 
 @pytest.fixture
