@@ -205,15 +205,16 @@ def machine() -> str:
     version = ".".join(map(str, driver().version))
     return (
         f"{dt.datetime.now().astimezone():%Y-%m-%d}, {os.cpu_count()} x {name}, {platform.system()}, "
-        f"Python {platform.python_version()}, SQLite {version} ({driver().name})"
+        f"Python {platform.python_version()}, SQLite {version} ({driver().name}); others kept "
+        f"{os.getloadavg()[0]:.1f} processors busy when it began"
     )
 
 
-def table(raw: float, loads: list[Load], crowd: Crowd, seconds: float) -> str:
+def table(where: str, raw: float, loads: list[Load], crowd: Crowd, seconds: float) -> str:
     """The section as Markdown."""
     together = f"One process; raw is `executemany` of everything in one transaction with the same index ({raw:,.0f}/s):"
     lines = [
-        f"Measured {machine()}.",
+        f"Measured {where}.",
         "",
         together,
         "",
@@ -262,9 +263,11 @@ def main() -> None:
         path, name = options.work
         asyncio.run(work(path, name, options.seconds))
         return
+    where = machine()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         raw, loads = one_process(Path(folder), options.rounds)
-        section = table(raw, loads, several_processes(Path(folder), options.seconds), options.seconds)
+        crowd = several_processes(Path(folder), options.seconds)
+        section = table(where, raw, loads, crowd, options.seconds)
     print(section)
     if options.write:
         write(options.write, section)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.append import Crowd, Load, table, write
+from benchmarks.append import Crowd, Load, machine, table, write
 from benchmarks.corpus import messages
 
 
@@ -26,10 +26,15 @@ def test_only_its_own_section_is_replaced(tmp_path: Path) -> None:
 def test_the_report_names_the_machine_and_the_aims() -> None:
     """A number without its machine says nothing."""
     text = table(
-        20_000.0, [Load(64, 10_000.0, 0.5, 5.0, 20.0, 0.45)], Crowd([90, 100, 95, 99], 0, 0.04, 96.0), seconds=4.0
+        machine(),
+        20_000.0,
+        [Load(64, 10_000.0, 0.5, 5.0, 20.0, 0.45)],
+        Crowd([90, 100, 95, 99], 0, 0.04, 96.0),
+        seconds=4.0,
     )
 
     assert "SQLite" in text
+    assert "processors busy" in text
     assert "| 64 | 10,000 | 0.50 | >= 0.45 | 5.0 ms | 20.0 ms |" in text
     assert "| 96 | 0 | 0.90 | >= 0.8 | 40 ms | <= 500 ms |" in text
 
