@@ -230,13 +230,17 @@ class RetryLater(SendError):
 class Gone(SendError):
     """Not sent: the chat, or only its thread, does not exist for us any more.
 
-    moved_to: the chat's new id when the platform said that it lives on under another one.
+    moved_to: the chat's new id when the platform said that it lives on under another one. closed: the thread is there
+    and may be opened again; until then nothing can be sent to it.
     """
 
-    def __init__(self, message: str, *, thread_only: bool = False, moved_to: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, thread_only: bool = False, moved_to: str | None = None, closed: bool = False
+    ) -> None:
         super().__init__(message)
         self.thread_only = thread_only
         self.moved_to = moved_to
+        self.closed = closed
 
 
 class Refused(SendError):

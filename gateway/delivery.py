@@ -266,17 +266,19 @@ class Delivery:
     def _gone(self, row: OutboxRow, place: Place, error: Gone) -> _Write:
         """To the chat itself when its topic is gone, to the chat it became when it moved; else it has failed.
 
-        Nothing may lead to a topic that is gone any more: the next message of that chat has a route of its own.
+        Nothing may lead to a topic that is gone any more: the next message of that chat has a route of its own. A topic
+        that is only closed keeps its route.
         """
         if error.moved_to and error.moved_to != place.chat:
             return self._moved(row, place, error.moved_to, str(error))
         if not (error.thread_only and place.thread):
             return self._failed(row, str(error))
-        reason, words = str(error), f"This was for a topic that is gone. {error}"
+        reason, words = str(error), f"This was for a topic that is {'closed' if error.closed else 'gone'}. {error}"
         _log.warning("delivered_elsewhere", outbox_id=row["id"], error=reason)
 
         async def write() -> None:
-            await self._db.routes.unbind(place_ref(place))
+            if not error.closed:
+                await self._db.routes.unbind(place_ref(place))
             await self._db.outbox.redirect(row["id"], place_ref(replace(place, thread="")), reason, words)
 
         return write

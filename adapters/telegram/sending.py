@@ -39,7 +39,7 @@ __all__ = ["create_topic", "send_error", "send_part", "show_typing"]
 #: Seconds until a connection that did not come about is tried again, and until a refused token is.
 _RECONNECT = 2.0
 _TOKEN_REFUSED = 60.0
-_THREAD_GONE = ("thread not found", "topic_deleted", "topic_closed", "topic_id_invalid", "topic not found")
+_THREAD_GONE = ("thread not found", "topic_deleted", "topic_id_invalid", "topic not found")
 _CHAT_GONE = ("chat not found", "chat was deactivated", "user is deactivated", "peer_id_invalid", "user not found")
 #: Seconds to wait for when the flood control does not name any.
 _UNTOLD_WAIT = 5.0
@@ -137,6 +137,8 @@ def _refusal(error: TelegramError, reason: str) -> SendError:
     lowered = reason.lower()
     if any(words in lowered for words in _THREAD_GONE):
         return Gone(f"The topic is gone: {reason}.", thread_only=True)
+    if "topic_closed" in lowered:
+        return Gone(f"The topic is closed: {reason}.", thread_only=True, closed=True)
     if isinstance(error, Forbidden) or any(words in lowered for words in _CHAT_GONE):
         return Gone(f"The chat is gone for this bot: {reason}.")
     return Refused(f"Telegram refused it: {reason}.")

@@ -263,6 +263,24 @@ async def test_a_dead_topic_is_unbound_and_a_new_one_inherits_nothing(
     assert len(agent.asked[-1].conversation) == 1
 
 
+async def test_a_topic_that_is_closed_and_opened_again_goes_on(
+    configured: Path, telegram: TelegramEmulator, agent: FakeAgent, elsewhere: Elsewhere
+) -> None:
+    """Meanwhile the answer goes to the chat, with a word."""
+    forum: dict[str, Any] = {**SUPER, "forum": True, "topic": 17}
+    telegram.fail("sendMessage", "refuse", description="Bad Request: TOPIC_CLOSED", chat_id=-100)
+    async with LocalGateway(configured):
+        telegram.say("@gatebot one", **forum)
+        answer, word = await settled(telegram, 2)
+        telegram.say("two", **forum)
+        await settled(telegram, 3)
+    assert answer == "re: one"
+    assert "topic that is closed" in word
+    assert [sent.thread_id for sent in telegram.sent] == [None, None, 17]
+    assert len(agent.asked[-1].conversation) == 3
+    assert len(elsewhere("SELECT 1 FROM sessions")) == 1
+
+
 # --- groups, quotes, bots ---------------------------------------------------------------------------------------------
 
 
