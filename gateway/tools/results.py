@@ -9,7 +9,7 @@ Limits: named below; a passage that is longer is cut around the words that were 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from gateway.tools.finding import Find
     from session_store import MessageRow, PlaceRef, SearchHit, SessionDB, SessionListRow, SessionRow
 
-__all__ = ["MOST_CONVERSATIONS", "Results"]
+__all__ = ["MOST_CONVERSATIONS", "SEARCH_TOOL", "Results"]
 
 MOST_CONVERSATIONS: Final = 10
+SEARCH_TOOL: Final = "session_search"
 _PASSAGES: Final = 6
 _PASSAGES_IN_ALL: Final = 24
 _READ: Final = 60
@@ -58,7 +59,7 @@ class Results:
             if known is not None and len(known["matches"]) >= _PASSAGES:
                 continue
             row = await self._row(find.hit)
-            if row is None or (row["role"] == "assistant" and is_own(_text(row))):
+            if row is None or (row["role"] == "assistant" and (is_own(_text(row)) or _only_searches(row))):
                 continue
             passages += 1
             if known is None:
@@ -159,6 +160,17 @@ class Results:
 
 def _spoken(rows: Sequence[MessageRow]) -> list[MessageRow]:
     return [row for row in rows if row["role"] in {"user", "assistant"} and _text(row)]
+
+
+def _only_searches(row: MessageRow) -> bool:
+    """Whether a message is nothing but calls of the search itself."""
+    calls = row["tool_calls"]
+    return isinstance(calls, list) and bool(calls) and not _text(row) and all(map(_is_search, calls))
+
+
+def _is_search(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    return isinstance(function, Mapping) and function.get("name") == SEARCH_TOOL
 
 
 def _text(row: MessageRow) -> str:

@@ -3,8 +3,9 @@
 Contract: with a query, conversations in which it was said, the best first, each with the passages that match and what
 stands around the first of them; without a query, the conversations that were active last. No model is asked; the text
 is what the store holds. The current conversation is searched too, since on one entrance everything may have been said
-in it; left out are the question that is being answered (and what comes after it), and the recall agent's own
-confirmations and answers, which only repeat. Tool output is found only when `role_filter` names it.
+in it; left out are the question that is being answered (and what comes after it), the recall agent's own
+confirmations and answers, which only repeat, and earlier calls of this tool: who looked for something has not said it.
+Tool output is found only when `role_filter` names it.
 
 Failure: never raises for what an agent may cause; the result says `success: false` and why, in a sentence.
 Limits: at most 10 conversations, 6 passages in each and 24 in all, 600 characters of a passage, 240 of what is around:
@@ -20,7 +21,7 @@ from zoneinfo import ZoneInfo
 
 from gateway.agents.phrasing import is_own
 from gateway.tools.finding import Finder, unmarked
-from gateway.tools.results import MOST_CONVERSATIONS, Results
+from gateway.tools.results import MOST_CONVERSATIONS, SEARCH_TOOL, Results
 from session_store import StoreError
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ __all__ = ["SESSION_SEARCH_SCHEMA", "SessionSearchTool"]
 _LIMIT: Final = 5
 _ROLES: Final = ("user", "assistant", "tool", "system")
 _DEFAULT_ROLES: Final = ("user", "assistant")
+#: How a call of this tool begins in what the store makes searchable of it.
+_OWN_CALL: Final = f"{SEARCH_TOOL}\nquery: "
 
 SESSION_SEARCH_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "function",
     "function": {
-        "name": "session_search",
+        "name": SEARCH_TOOL,
         "description": (
             "Search everything that was said in past and present conversations that this person may see. With a query: "
             "conversations with the passages that match, word for word. Without one: the latest conversations. "
@@ -123,10 +126,11 @@ class SessionSearchTool:
         return frozenset(await self._db.conversation_of(self._current_root))
 
     def _left_out(self, hit: SearchHit, here: Collection[str]) -> bool:
-        """Whether a hit is the question itself, something after it, or only the recall agent repeating."""
+        """Whether a hit is the question itself, something after it, or only an agent repeating what it was told."""
         if self._question_id is not None and hit["session_id"] in here and hit["id"] >= self._question_id:
             return True
-        return hit["role"] == "assistant" and is_own(unmarked(hit["snippet"]))
+        text = unmarked(hit["snippet"])
+        return hit["role"] == "assistant" and (is_own(text) or text.startswith(_OWN_CALL))
 
 
 def _limit(value: Any) -> int:

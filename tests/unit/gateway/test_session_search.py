@@ -215,6 +215,22 @@ async def test_the_question_itself_is_left_out_of_its_own_conversation(db: Sessi
     assert "tea please" in contents(await search(elsewhere, query="tea"))[1]
 
 
+async def test_having_looked_for_something_is_not_having_said_it(db: SessionDB, tool: SessionSearchTool) -> None:
+    """Calls of this tool are no finds, however long; those of other tools are."""
+
+    async def called(name: str, **arguments: Any) -> None:
+        call = {"id": "c", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        await db.append_message("a", "assistant", None, tool_calls=[call])
+
+    await say(db, "a", "hello")
+    await called("session_search", query="vault", limit=10, role_filter="user")
+    await called("session_search", query="in which of the many folders of the " * 20 + "vault", limit=10)
+    assert contents(await search(tool, query="vault")) == []
+    await called("terminal", command="open vault")
+    found = await search(tool, query="vault")
+    assert [result["snippet"] for result in found["results"]] == ["terminal\ncommand: open >>>vault<<<"]
+
+
 async def test_own_confirmations_and_answers_are_left_out(db: SessionDB, tool: SessionSearchTool) -> None:
     """What the recall agent said only repeats what others said; a long answer is known by its beginning too."""
     await say(db, "a", "tea is in the box")
