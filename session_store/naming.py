@@ -3,7 +3,8 @@
 Contract: a title belongs to one conversation per owner; rows without an owner (the library's) form a name space of
 their own. A session may take over a title from an older segment of its own conversation. Rows made by other tools
 carry no `title_key`; their titles are compared as they are written.
-Failure: `TitleTaken` names the other session; a title against the rules of `titles` raises `InvalidArgument`.
+Failure: `TitleTaken` names the other session, but in a room only one of that room, since others read along there; a
+title against the rules of `titles` raises `InvalidArgument`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from session_store.visible import is_visible, only_visible, visible_params
 
 __all__ = ["free_title", "next_title", "resolve_title", "retitle", "title_holder"]
 
-_SESSION = "SELECT id, owner, title FROM sessions WHERE id = ?"
+_SESSION = "SELECT id, owner, room_id FROM sessions WHERE id = ?"
+_ROOM = "SELECT room_id FROM sessions WHERE id = ?"
 _SET = "UPDATE sessions SET title = ?, title_key = ? WHERE id = ?"
 
 # Who has this title in the owner's name space. ?1 owner, ?2 key, ?3 title as written.
@@ -92,7 +94,9 @@ def retitle(tx: Tx, session_id: str, title: str | None) -> str | None:
     holder = title_holder(tx, session["owner"], cleaned)
     if holder is not None and holder != session_id:
         if root_of(tx, holder) != root_of(tx, session_id):
-            raise TitleTaken(f"Session {holder} already has the title {cleaned!r}. Choose another one.")
+            named = session["room_id"] in {None, tx.value(_ROOM, (holder,))}
+            who = f"Session {holder}" if named else "Another session of yours"
+            raise TitleTaken(f"{who} already has the title {cleaned!r}. Choose another one.")
         tx.run(_SET, (None, None, holder))
     tx.run(_SET, (cleaned, title_key(cleaned), session_id))
     return cleaned

@@ -58,6 +58,20 @@ async def test_each_owner_has_a_name_space_and_the_library_one_of_its_own(db: Se
             await db.create_session("again", "cli", owner=owner, title="plan")
 
 
+async def test_a_session_elsewhere_is_not_named_in_a_room(db: SessionDB) -> None:
+    """A person's sessions share one name space, but a room does not learn the id of a private one."""
+    await db.create_session("private", "telegram", owner="p1", title="Plan")
+    await db.create_session("here", "telegram", owner="p1", room_id="r1", title="Lunch")
+    for room, title, refusal in [
+        ("r1", "plan", "^Another session of yours already has the title 'plan'"),
+        ("r1", "lunch", "^Session here "),
+        ("r2", "lunch", "^Another session of yours "),
+        (None, "lunch", "^Session here "),
+    ]:
+        with pytest.raises(TitleTaken, match=refusal):
+            await db.create_session("new", "telegram", owner="p1", room_id=room, title=title)
+
+
 async def test_a_continuation_may_take_the_title_of_its_conversation(db: SessionDB) -> None:
     """From any earlier segment; a branch may not."""
     await titled(db, a="Work")
