@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.running import Continue, async_run, fail, settings_of_home
+from gateway.cli.options import Continue
+from gateway.cli.running import async_run, fail, settings_of_home
 
 __all__ = ["MAX_CHARACTERS", "app", "chat"]
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import typer
 
 from gateway.bell import Bell
+from gateway.cli.options import AsJson
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run, fail, our_home, own_command, settings_of_home
 from gateway.phrases import age, plural
@@ -75,7 +76,7 @@ def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
 
 
 @app.command()
-def status(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def status(*, as_json: AsJson = False) -> None:
     """Show the running gateways of this home, their accounts, and what waits to be worked or sent."""
     report = async_run(_status(our_home()))
     if as_json:

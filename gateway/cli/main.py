@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.running import Continue, finish_output, output_failed, prepare_output
+from gateway.cli.options import Continue
+from gateway.cli.streams import finish_output, output_failed, prepare_output
 
 __all__ = ["app", "run"]
 

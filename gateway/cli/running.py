@@ -2,7 +2,7 @@
 
 Contract: what a person sees of an error is a sentence on stderr, never a traceback. Exit codes: 0 done, 1 failed,
 2 wrong usage, 130 interrupted. An error that nobody foresaw shows its traceback only in Python's development mode.
-A reader of our output that went away (`| head`) ends the command without a word.
+Errors of the output itself are raised: see streams.py.
 """
 
 from __future__ import annotations
@@ -14,24 +14,21 @@ import shutil
 import sys
 import traceback
 from collections.abc import Coroutine
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
 from config import ConfigError, Home, Settings, load_settings
+from gateway.cli.streams import is_of_output
 from gateway.errors import GatewayError
 from session_store import InvalidArgument, QueryError, StoreError
 
 __all__ = [
-    "Continue",
     "async_run",
     "fail",
-    "finish_output",
     "our_home",
     "own_command",
-    "prepare_output",
     "settings_of_home",
 ]
 
@@ -44,9 +41,6 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 STRAGGLER_SECONDS = 0.5
-
-#: The option that the chat has under each of its names.
-Continue = Annotated[bool, typer.Option("--continue", "-c", help="Take up the session last used in a terminal.")]
 
 
 def own_command() -> str:
@@ -103,8 +97,8 @@ def _ending(error: BaseException) -> BaseException:
     """How a command ends after `error`."""
     if isinstance(error, (typer.Exit, SystemExit, GeneratorExit)):
         return error
-    if isinstance(error, OSError) and error.filename is None:
-        return error  # of a stream, not of a file: the output, see `output_failed`
+    if isinstance(error, OSError) and is_of_output(error):
+        return error
     if isinstance(error, KeyboardInterrupt):
         return typer.Exit(EXIT_INTERRUPTED)
     if isinstance(error, (QueryError, InvalidArgument)):
@@ -131,30 +125,3 @@ def settings_of_home() -> tuple[Home, Settings]:
         return home, load_settings(home)
     except ConfigError as error:
         raise fail(str(error)) from error
-
-
-def prepare_output() -> None:
-    """Make the standard streams usable whatever they are: closed ones swallow, odd encodings replace, never raise."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
-
-
-def finish_output(code: int | str | None) -> int | str | None:
-    """Write out what is buffered before the interpreter ends; returns the exit code, 1 if that was not possible."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        return code or output_failed(error)
-    return code
-
-
-def output_failed(error: OSError) -> int:
-    """Say that the output could not be written, unless its reader went away; returns the exit code."""
-    # The interpreter would try again at its end, and complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if not isinstance(error, BrokenPipeError):
-        print(f"The output could not be written: {error.strerror or error}.", file=sys.stderr)  # noqa: T201 - for the person
-    return EXIT_FAILED

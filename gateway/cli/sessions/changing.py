@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.options import SessionId, Source, Yes
 from gateway.cli.output import write
 from gateway.cli.running import fail
-from gateway.cli.sessions.common import SessionId, Source, Yes, app, gone, on_store, one_session
+from gateway.cli.sessions.common import app, gone, on_store, one_session
 from gateway.cli.sessions.listing import print_table
 from gateway.phrases import harmless, plural
 

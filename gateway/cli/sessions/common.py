@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import typer
 
@@ -11,20 +11,11 @@ from gateway.cli.running import async_run, fail, our_home
 from gateway.owner import owner_sees
 from session_store import SessionDB, Visibility
 
-__all__ = ["AsJson", "SessionId", "Source", "Yes", "app", "gone", "on_store", "one_session"]
+__all__ = ["app", "gone", "on_store", "one_session"]
 
 T = TypeVar("T")
 
 app = typer.Typer(help="List, read, search, name, export and clear sessions.", no_args_is_help=True)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[
-    str | None, typer.Option(metavar="ENTRANCE", help="Only sessions born there: cli, web, telegram, ...")
-]
-SessionId = Annotated[
-    str, typer.Argument(metavar="ID", help="Id of the session, a unique beginning of it, or a title.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def on_store(work: Callable[[SessionDB, Visibility], Awaitable[T]]) -> T:

@@ -21,9 +21,10 @@ import anyio
 import anyio.to_thread
 import typer
 
+from gateway.cli.options import Source
 from gateway.cli.output import as_json
 from gateway.cli.running import fail
-from gateway.cli.sessions.common import Source, app, on_store, one_session
+from gateway.cli.sessions.common import app, on_store, one_session
 from gateway.phrases import plural
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.options import AsJson, Source
 from gateway.cli.output import on_a_terminal, write, write_json
-from gateway.cli.sessions.common import AsJson, Source, app, on_store
+from gateway.cli.sessions.common import app, on_store
 from gateway.phrases import age, harmless, one_line
 
 if TYPE_CHECKING:
