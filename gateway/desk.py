@@ -108,8 +108,10 @@ class Desk:
     # --- messages ----------------------------------------------------------------------------------------------------
 
     async def _message(self, row: InboxRow) -> bool:
-        if row["id"] in self._held and await self._db.turns.is_held(row["session_key"], row["session_id"]):
-            return False
+        if row["id"] in self._held:
+            await self.settle()  # what is in the way may be a turn of our own that could not be left
+            if await self._db.turns.is_held(row["session_key"], row["session_id"]):
+                return False
         rows = await self._albums.whole(row)
         if rows is None:
             return False
@@ -126,7 +128,6 @@ class Desk:
             claim = await self._db.turns.claim(request, self._router.judge)
         if claim.status == "busy":
             self._held.add(row["id"])
-            await self.settle()
             if claim.orphan is not None:
                 await self.recover(claim.orphan)
             return False
