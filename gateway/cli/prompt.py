@@ -134,11 +134,13 @@ class PromptFront:
         state = listener.state
         lines: list[str] = []
         if state.running:
-            text = harmless(listener.growing())
-            lines = list(wrapped(text, size.columns))[-min(MAX_LIVE_LINES, max(1, size.rows - OWN_LINES)) :]
+            # Drawn many times while it grows: only the end is looked at, whatever the length.
+            end = listener.growing()[-MAX_LIVE_LINES * size.columns :]
+            lines = list(wrapped(harmless(end), size.columns))[-min(MAX_LIVE_LINES, max(1, size.rows - OWN_LINES)) :]
             lines.append("… (made by another process; /stop ends it)" if state.elsewhere else "… (Ctrl-C stops)")
         for text in state.queue[:MAX_QUEUE_LINES]:
-            lines.append(f"> {one_line(harmless(text), max(10, size.columns - 12))} (waits)")
+            shown = one_line(harmless(text[: 2 * size.columns]), max(10, size.columns - 12))
+            lines.append(f"> {shown} (waits)")
         if len(state.queue) > MAX_QUEUE_LINES:
             lines.append(f"and {len(state.queue) - MAX_QUEUE_LINES} more")
         return [*(("fg:ansibrightblack", f"{line}\n") for line in lines), ("bold", "> ")]
