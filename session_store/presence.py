@@ -3,7 +3,8 @@
 Contract: `seen` writes one time per account, again and again while it is served; `last_seen` is the last of them, up to
 which everything that came was surely taken in. `newest` names, for each place of an account, the largest message id
 that was recorded.
-Limits: `newest` is for platforms whose message ids are numbers that grow (`m:<id>`), as far back as keys are kept.
+Limits: `newest` is for platforms whose message ids are numbers that grow, whole or with a fraction of one length, and
+stand at the end of the key (`m:<id>`, `m:<chat>:<id>`), as far back as keys are kept.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ __all__ = ["Presence"]
 
 SET = "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 GET = "SELECT value FROM state_meta WHERE key = ?"
-# The largest message id of each place of an account, of the ?3 places where something was recorded last.
+# The largest message id of each place of an account, of the ?3 places where something was recorded last. Padded with
+# zeros, ids are in order as text; as numbers, some would lose their last digits.
 NEWEST = """
-SELECT p.platform, p.account, p.chat_type, p.chat, p.thread, p.name, MAX(CAST(substr(i.dedupe_key, 3) AS INTEGER)) AS id
+SELECT p.platform, p.account, p.chat_type, p.chat, p.thread, p.name,
+       LTRIM(MAX(SUBSTR('0000000000000000000000000000000'
+                        || SUBSTR(i.dedupe_key, LENGTH(RTRIM(i.dedupe_key, '0123456789.')) + 1), -32)), '0') AS id
 FROM inbox AS i JOIN places AS p ON p.id = i.place_id
 WHERE i.platform = ?1 AND i.account = ?2 AND i.dedupe_key >= 'm:' AND i.dedupe_key < 'm;'
-      AND substr(i.dedupe_key, 3) NOT GLOB '*[^0-9]*'
+      AND RTRIM(i.dedupe_key, '0123456789.') GLOB '*:' AND i.dedupe_key GLOB '*[0-9]'
 GROUP BY i.place_id ORDER BY MAX(i.id) DESC LIMIT ?3
 """
 

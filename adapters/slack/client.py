@@ -2,8 +2,9 @@
 
 Contract: as `adapters.base`. `start` returns when Slack has told who the app is and the first socket is up, or, when
 Slack cannot be reached, at once with the state `RETRYING`: connecting goes on in the background. Only what a changed
-configuration mends is a `StartError`. `stop` ends receiving at once (what is not confirmed stays with Slack), gives
-sends in flight `STOP_GRACE` seconds and ends those that are left with `UnknownOutcome`.
+configuration mends is a `StartError`. `resume_from` tells, before `start`, from where to ask for what was missed.
+`stop` ends receiving at once (what is not confirmed stays with Slack), gives sends in flight `STOP_GRACE` seconds and
+ends those that are left with `UnknownOutcome`.
 Limits: `SENDS_AT_ONCE` requests at a time; a send ends within `SEND_SECONDS`.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import structlog
 
@@ -30,7 +31,9 @@ from adapters.base import (
     UnknownOutcome,
     Write,
 )
+from adapters.slack.absence import Absence
 from adapters.slack.app import Aside, make_app
+from adapters.slack.catching import CatchUp, Marks
 from adapters.slack.connection import SENDS_AT_ONCE, Connection
 from adapters.slack.directory import Directory
 from adapters.slack.events import PLATFORM, Rules
@@ -99,6 +102,8 @@ class SlackAdapter:
         self._reported_to: Report | None = None
         self._settled = asyncio.Event()
         self._echoes = Echoes()
+        self._marks = Marks()
+        self._since: float | None = None
         self._open = asyncio.Event()
         self._fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
         self._slots = asyncio.Semaphore(SENDS_AT_ONCE)
@@ -135,6 +140,12 @@ class SlackAdapter:
     def report_to(self, report: Report) -> None:
         """Say, before `start`, who keeps a record of events that cannot be read."""
         self._reported_to = report
+
+    def resume_from(self, last: Mapping[Place, str], since: float | None = None) -> None:
+        """Say, before `start`, which message is the last known one in each place; see `adapters.slack.catching`."""
+        for place, message_id in last.items():
+            self._marks.note(place, message_id)
+        self._since = since
 
     async def start(self, deliver: Deliver) -> None:
         """Connect and begin to deliver; see the module's contract."""
@@ -314,7 +325,10 @@ class SlackAdapter:
         try:
             await self._find_out_and_receive(connection, me, url, deliver)
         except Exception as error:  # noqa: BLE001  (nobody awaits this task: it must not end without a word)
-            reason = connection.without_secrets(f"{type(error).__name__}: {error}")
+            cause: BaseException = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            reason = connection.without_secrets(f"{type(cause).__name__}: {cause}")
             _log.error("slack_receiver_ended", account=self.account, reason=reason)
             self._report(AdapterState.STOPPED, f"Receiving from Slack has ended by itself ({reason}).")
 
@@ -334,15 +348,19 @@ class SlackAdapter:
             except Exception as error:  # noqa: BLE001  (tried until it works)
                 self._report(AdapterState.RETRYING, connection.without_secrets(passing_problem(error)))
         self._directory = Directory(connection.web, own_user=me.user)
-        self._intake = Intake(me, self._rules, self._directory, self._echoes, deliver)
-        self._exchange.join(self._intake)
+        self._intake = intake = Intake(me, self._rules, self._directory, self._echoes, self._marks, deliver)
+        self._exchange.join(intake)
         aside = Aside(self.account, self._reported_to)
         app = make_app(connection.bare, self._exchange.take, aside)
 
         def make_line() -> Line:
             return Line(app, self._app_token, connection.bare, aside)
 
-        await Receiver(connection, make_line, self.account, self._report, self._echoes.overdue).run(url)
+        absence = Absence(CatchUp(connection.web, me, intake.take, aside), intake, self._echoes, self._since)
+        try:
+            await Receiver(connection, make_line, self.account, self._report, absence).run(url)
+        finally:
+            await absence.close()
 
     def _report(self, state: AdapterState, problem: str | None) -> None:
         if state is not self._state:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
-__all__ = ["MalformedEvent", "as_id", "as_list", "as_mapping", "as_text", "as_ts", "needed", "ts_order"]
+__all__ = ["MalformedEvent", "as_id", "as_list", "as_mapping", "as_text", "as_ts", "is_ts", "needed", "ts_order"]
 
 _ID = re.compile(r"[^\s/]{1,255}\Z")
 _TS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?\Z")
@@ -66,6 +66,11 @@ def needed(value: str | None, name: str) -> str:
     if value is None:
         raise MalformedEvent(f"it has no {name!r}")
     return value
+
+
+def is_ts(value: object) -> TypeGuard[str]:
+    """Tell whether this is the time of a message."""
+    return isinstance(value, str) and _TS.match(value) is not None
 
 
 def ts_order(ts: str) -> tuple[int, int]:

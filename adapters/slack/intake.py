@@ -22,7 +22,8 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from adapters.base import Deliver, InboundMessage
+from adapters.base import Deliver, InboundMessage, Verdict
+from adapters.slack.catching import Marks
 from adapters.slack.directory import Directory
 from adapters.slack.events import Rules, assistant_thread, inbound, own_post
 from adapters.slack.fields import as_mapping, as_ts, ts_order
@@ -34,6 +35,7 @@ __all__ = ["DELIVER_SECONDS", "Exchange", "Intake", "NobodyServes", "Stopped"]
 LINGER_SECONDS = 0.02
 DELIVER_SECONDS = 60.0
 _MOST_TOLD = 100
+_KEPT = frozenset({Verdict.ACCEPTED, Verdict.DUPLICATE})
 
 _log = structlog.get_logger(__name__)
 
@@ -70,8 +72,11 @@ class _Line:
 class Intake:
     """Takes in the events of one account."""
 
-    def __init__(self, me: Me, rules: Rules, directory: Directory, echoes: Echoes, deliver: Deliver) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917  (one for each thing that it needs to know)
+        self, me: Me, rules: Rules, directory: Directory, echoes: Echoes, marks: Marks, deliver: Deliver
+    ) -> None:
         self.me = me
+        self.marks = marks
         self._rules = rules
         self._directory = directory
         self._echoes = echoes
@@ -79,6 +84,21 @@ class Intake:
         self._lines: dict[str, _Line] = {}
         self._numbers = itertools.count()
         self._closed = False
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def hold(self) -> None:
+        """Let live events wait, so that what came before them can be taken in first."""
+        self._open.clear()
+
+    def release(self) -> None:
+        """Let live events go on."""
+        self._open.set()
+
+    async def take_live(self, body: Mapping[str, Any], *, again: bool) -> None:
+        """Deliver what an envelope brings, when it is its turn."""
+        await self._open.wait()
+        await self.take(body, again=again)
 
     async def take(self, body: Mapping[str, Any], *, again: bool) -> None:
         """Deliver what the payload carries; see the module's contract. again: Slack says that it sent it before."""
@@ -103,11 +123,15 @@ class Intake:
     async def close(self) -> None:
         """Deliver no more; what was not delivered stays with Slack."""
         self._closed = True
+        self._open.set()
         workers = [line.worker for line in self._lines.values() if line.worker is not None]
         for worker in workers:
             worker.cancel()
         if workers:
             await asyncio.wait(workers)
+        for line in list(self._lines.values()):
+            # A worker that had not begun when it was cancelled has told nobody.
+            _give_up(line)
 
     def _read(self, body: Mapping[str, Any], received_at: float) -> InboundMessage | None:
         return inbound(body, self.me, self._rules, self._directory, received_at)
@@ -122,17 +146,17 @@ class Intake:
                 job = None
         finally:
             del self._lines[key]
-            for left in (*((job,) if job is not None else ()), *(waiting for *_, waiting in line.jobs)):
-                if not left.done.done():
-                    left.done.set_exception(Stopped())
+            if job is not None and not job.done.done():
+                job.done.set_exception(Stopped())
+            _give_up(line)
 
     async def _finish(self, job: _Job) -> None:
         try:
             async with asyncio.timeout(DELIVER_SECONDS):
                 await self._directory.prepare(job.body, threads=not self._rules.dm_threads, again=job.again)
                 message = self._read(job.body, job.received_at)
-                if message is not None:
-                    await self._deliver(message)
+                if message is not None and await self._deliver(message) in _KEPT:
+                    self.marks.note(message.place, message.message_id)
         except Exception as error:  # noqa: BLE001  (any failure means: not durable, so not confirmed)
             # Nobody may be waiting any more: the socket that it came by may be gone.
             if not job.done.done():
@@ -172,10 +196,16 @@ class Exchange:
                 self._told.add(team)
                 _log.warning("slack_workspace_not_served", team=team)
             raise NobodyServes(f"No account of this process serves the workspace {team}.")
-        await intake.take(body, again=again)
+        await intake.take_live(body, again=again)
 
 
 _EXCHANGES: WeakValueDictionary[tuple[str, str], Exchange] = WeakValueDictionary()
+
+
+def _give_up(line: _Line) -> None:
+    for *_, waiting in line.jobs:
+        if not waiting.done.done():
+            waiting.done.set_exception(Stopped())
 
 
 def _moment(body: Mapping[str, Any], message: InboundMessage) -> tuple[int, int]:

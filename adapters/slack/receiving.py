@@ -11,6 +11,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 import structlog
 
@@ -19,7 +20,7 @@ from adapters.slack.connection import Connection, TooManyRequests
 from adapters.slack.problems import final_problem, passing_problem
 from adapters.slack.sockets import Line
 
-__all__ = ["Receiver", "Report", "backoff"]
+__all__ = ["Receiver", "Report", "Watch", "backoff"]
 
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 30.0
@@ -34,6 +35,26 @@ _log = structlog.get_logger(__name__)
 Report = Callable[[AdapterState, str | None], None]
 
 
+class Watch(Protocol):
+    """Who is told what becomes of the sockets."""
+
+    def suspected(self) -> bool:
+        """Tell whether the socket is open but brings nothing."""
+        ...
+
+    def connecting(self) -> None:
+        """Take note that a socket is being made."""
+        ...
+
+    def connected(self) -> None:
+        """Take note that it is up."""
+        ...
+
+    def lost(self) -> None:
+        """Take note that it is of no use any more."""
+        ...
+
+
 def backoff(failures: int) -> float:
     """Return the seconds to wait after so many failures in a row: 1, 2, 4 ... 30, less up to a third at random."""
     longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 16))
@@ -41,7 +62,7 @@ def backoff(failures: int) -> float:
 
 
 class Receiver:
-    """Keeps one account's socket up; `suspected` tells of a socket that is open but brings nothing."""
+    """Keeps one account's socket up."""
 
     def __init__(
         self,
@@ -49,13 +70,13 @@ class Receiver:
         make_line: Callable[[], Line],
         account: str,
         report: Report,
-        suspected: Callable[[], bool],
+        watch: Watch,
     ) -> None:
         self._connection = connection
         self._make_line = make_line
         self._account = account
         self._report = report
-        self._suspected = suspected
+        self._watch = watch
 
     async def run(self, url: str | None) -> None:
         """Receive until cancelled; url: the address of a socket that was asked for already."""
@@ -75,8 +96,10 @@ class Receiver:
                     if current is not None:
                         retiring.create_task(_retire(current))
                     current, began = line, time.monotonic()
+                    self._watch.connected()
                     self._report(AdapterState.CONNECTED, None)
-                    reason = await line.ended(self._suspected)
+                    reason = await line.ended(self._watch.suspected)
+                    self._watch.lost()
                     _log.info("slack_socket_replaced", account=self._account, reason=reason)
                     failures = 0 if time.monotonic() - began >= _STEADY_SECONDS else failures + 1
                     if failures > 1:
@@ -88,6 +111,7 @@ class Receiver:
 
     async def _connected(self, url: str | None) -> Line:
         url = url or await self._connection.open_socket()
+        self._watch.connecting()
         line = self._make_line()
         try:
             await line.connect(url)

@@ -159,6 +159,14 @@ class SlackEmulator(SlackEvents):
         """Bring an event again, also one that was confirmed."""
         self._deliver(event)
 
+    def give_up(self) -> None:
+        """Bring nothing any more that was not confirmed: Slack keeps events for minutes only."""
+        for event in self.events:
+            event.lost = event.lost or not event.acked
+            if (timer := self._timers.pop(event.number, None)) is not None:
+                timer.cancel()
+        self._waiting.clear()
+
     def frame(self, raw: str) -> None:
         """Send any text over every socket."""
         for socket in self.sockets:

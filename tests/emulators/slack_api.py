@@ -78,8 +78,38 @@ def _replies(slack: SlackEmulator, _: Workspace, fields: Mapping[str, Any]) -> d
     channel, root = _channel(slack, fields.get("channel")), str(fields.get("ts"))
     if root not in channel.posts:
         raise Refusal("thread_not_found")
-    replies = [post for post in channel.posts.values() if post.get("thread_ts") == root and post["ts"] != root]
-    return {"messages": [channel.posts[root], *replies][: int(fields.get("limit", 1000))]}
+    replies = [post for post in _since(channel, fields) if post.get("thread_ts") == root and post["ts"] != root]
+    page, cursor = _page(replies, fields)
+    return {"messages": [channel.posts[root], *page], "response_metadata": {"next_cursor": cursor}}
+
+
+def _history(slack: SlackEmulator, _: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    channel = _channel(slack, fields.get("channel"))
+    posts = [post for post in _since(channel, fields) if post.get("thread_ts") in {None, post["ts"]}]
+    counted = [
+        {**post, "reply_count": replies}
+        if (replies := sum(other.get("thread_ts") == post["ts"] for other in channel.posts.values()))
+        else post
+        for post in reversed(posts)
+    ]
+    page, cursor = _page(counted, fields)
+    return {"messages": page, "has_more": bool(cursor), "response_metadata": {"next_cursor": cursor}}
+
+
+def _since(channel: Channel, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the posts after `oldest`, as history tells them: without what only events say."""
+    oldest = float(fields.get("oldest") or 0.0)
+    hidden = {"channel", "channel_type", "event_ts"}
+    return [
+        {name: value for name, value in post.items() if name not in hidden}
+        for ts, post in channel.posts.items()
+        if float(ts) > oldest
+    ]
+
+
+def _page(posts: list[dict[str, Any]], fields: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    start, limit = int(fields.get("cursor") or 0), int(fields.get("limit") or 100)
+    return posts[start : start + limit], str(start + limit) if start + limit < len(posts) else ""
 
 
 def _channel(slack: SlackEmulator, number: Any) -> Channel:
@@ -123,6 +153,7 @@ _METHODS: Mapping[str, Callable[[SlackEmulator, Workspace, Mapping[str, Any]], d
     "assistant.threads.setStatus": _status,
     "auth.test": _identity,
     "chat.postMessage": _post,
+    "conversations.history": _history,
     "conversations.info": _about,
     "conversations.replies": _replies,
     "files.info": _file,

@@ -25,6 +25,7 @@ class SlackEvents(ABC):
         self.events: list[Event] = []
         self.files: dict[str, StoredFile] = {}
         self.echoes = True
+        self.epoch = _FIRST_SECOND
         self._posts = 0
 
     @abstractmethod
@@ -34,7 +35,7 @@ class SlackEvents(ABC):
     def next_ts(self) -> str:
         """Return the time of a new message: unique, and higher than all before."""
         self._posts += 1
-        return f"{_FIRST_SECOND + self._posts}.{self._posts % 1_000_000:06d}"
+        return f"{self.epoch + self._posts}.{self._posts % 1_000_000:06d}"
 
     def channel(self, name: str = "D1", **facts: Any) -> Channel:
         """Return the channel with this id; it is made when it is new."""

@@ -149,3 +149,27 @@ async def test_an_answer_waits_as_long_as_slack_says(
         await settled(slack, 2)
     assert [sent.channel for sent in slack.sent] == ["C1", "D1"]
     assert {row["state"] for row in elsewhere("SELECT state FROM outbox")} == {"sent"}
+
+
+async def test_what_is_said_while_the_gateway_is_away_is_answered(
+    configured: Path, slack: SlackEmulator, elsewhere: Elsewhere
+) -> None:
+    """Slack keeps an event for minutes only; afterwards it is asked for, in chats and threads that are known."""
+    async with LocalGateway(configured):
+        slack.say("The key is under the mat")
+        post = slack.say("<@UBOT> The plan is to leave at noon", channel="C1")
+        await settled(slack, 2)
+    slack.say("The garage is open")
+    slack.say("The train is the 12:07", channel="C1", thread=post.ts)
+    slack.give_up()
+    async with LocalGateway(configured):
+        await slack.until(lambda: len(slack.sent) == 4, BOUND)
+    rows = elsewhere("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+    assert sorted(row["content"] for row in rows) == [
+        "The garage is open",
+        "The key is under the mat",
+        "The plan is to leave at noon",
+        "The train is the 12:07",
+    ]
+    assert {(sent.channel, sent.thread) for sent in slack.sent[2:]} == {("D1", None), ("C1", post.ts)}
+    assert len(elsewhere("SELECT id FROM turns")) == 4

@@ -51,3 +51,12 @@ async def test_only_the_places_used_last_are_named(bench: Bench) -> None:
     await bench.arrives("m:9", place=PlaceRef("discord", "main", "group", "0"))
     found = await Presence(bench).newest(MAIN, limit=2)
     assert [(place.chat, number) for place, number in found] == [("0", "9"), ("3", "4")]
+
+
+async def test_ids_with_a_fraction_are_compared_to_the_last_digit(bench: Bench) -> None:
+    """Behind the chat in the key, and with more digits than a floating number keeps."""
+    chat = PlaceRef("slack", "main", "dm", "T1/D12")
+    for number in ("1790000001.000200", "1790000001.000199", "1790000000.999999"):
+        await bench.arrives(f"m:T1/D12:{number}", place=chat)
+    await bench.arrives("c:1790000009.5", place=chat)
+    assert await Presence(bench).newest(("slack", "main")) == [(chat, "1790000001.000200")]
