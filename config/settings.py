@@ -11,11 +11,22 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config.platforms import Platforms, rule
-from config.sections import Agent, Attachments, Delivery, Display, Identities, Platform, SessionReset, Web, setting
+from config.sections import (
+    Agent,
+    Attachments,
+    Delivery,
+    Display,
+    Identities,
+    Number,
+    Platform,
+    SessionReset,
+    Web,
+    setting,
+)
 
 __all__ = ["Settings"]
 
@@ -58,10 +69,17 @@ class Settings(BaseSettings):
     )
     session_reset: SessionReset = setting({}, "a mapping", "When a conversation starts afresh by itself.")
     display: Display = setting({}, "a mapping", "What the terminal shows.")
-    busy: Literal["queue"] = setting(
+    busy: Literal["queue", "interrupt", "steer"] = setting(
         "queue",
-        "`queue`",
-        "What becomes of a message that comes while the agent works: it waits for its own turn.",
+        "`queue`, `interrupt` or `steer`",
+        "What becomes of a message that comes while the agent works: it waits for its own turn; it ends the running "
+        "turn of the same person and is worked next; or the agent takes it into the running turn, if it can (it waits "
+        "otherwise).",
+    )
+    merge_window: Annotated[Number, Field(ge=0, le=60)] = setting(
+        0,
+        "a whole number of seconds from 0 to 60",
+        "Texts that somebody sends within so many seconds of each other are answered together; 0 keeps them apart.",
     )
     honor_deletes: bool = setting(
         False,

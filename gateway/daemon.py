@@ -21,6 +21,7 @@ import structlog
 
 from adapters.base import AdapterState, Reports
 from gateway.accounts import lock_account
+from gateway.attention import Attention
 from gateway.delivery import Delivery
 from gateway.entrances import Entrances
 from gateway.heart import Heart
@@ -116,6 +117,7 @@ class _Service:
                 adapter.report_to(self._edge.report)
         self._presence = Presence(db, adapters)
         self._entrances = Entrances(adapters, self._edge.accept, self._delivery.open, self._presence.prepare)
+        self._attention = Attention(db, self._owned, settings.busy, steering=workshop.steering)
         self._lanes = Lanes(db, self._owned, holder, workshop.desk)
         self._recovery = Recovery(db, workshop.desk, self._owned)
         self._rows_ended = anyio.Event()
@@ -152,6 +154,7 @@ class _Service:
                 tasks.start_soon(self._heart.beat, self._workshop.runner)
                 tasks.start_soon(self._heart.obey, self._workshop.runner)
                 tasks.start_soon(self._presence.run)
+                tasks.start_soon(self._attention.run)
                 tasks.start_soon(self._work_rows)
                 tasks.start_soon(self._receive, receiving)
                 tasks.start_soon(self._report, address)

@@ -3,8 +3,8 @@
 Contract: `Desk.handle` returns True when the row is worked (or somebody else did), False when its conversation is held
 elsewhere and the row must wait; whoever waits may call again as often as it likes, since a conversation that was found
 held is only looked at until it is free. An interrupted turn found in the conversation is run again first, so that
-answers come in the order of the questions. The parts of an album are one turn. A turn is run by one task at a time,
-whoever found it.
+answers come in the order of the questions. The parts of an album, and of a burst, are one turn. A turn is run by one
+task at a time, whoever found it.
 Failure: cancelled between claim and work, the claimed turn is left to the next worker. A row that can never be worked
 is set aside with a word to the person. After `close` nothing is begun.
 """
@@ -22,6 +22,7 @@ import structlog
 
 from gateway.albums import Albums
 from gateway.attachments import content
+from gateway.bursts import Bursts
 from gateway.commands import Call, CommandContext, Reply
 from gateway.phrases import inert, one_line
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
@@ -72,6 +73,7 @@ class Desk:
         *,
         collector: Collector,
         typing: Typing | None = None,
+        merge_window: float = 0.0,
     ) -> None:
         self._db = db
         self._router = router
@@ -86,11 +88,13 @@ class Desk:
         # A lane and the recovery may find the same turn; the store tells processes apart, not tasks of one.
         self._recovering: set[str] = set()
         self._albums = Albums(db)
+        self._bursts = Bursts(db, merge_window)
 
     def close(self) -> None:
         """Begin nothing more; what runs goes on."""
         self._closed = True
         self._albums.close()
+        self._bursts.close()
 
     async def handle(self, row: InboxRow) -> bool:
         """Work one row; see the module's contract."""
@@ -112,7 +116,7 @@ class Desk:
             await self.settle()  # what is in the way may be a turn of our own that could not be left
             if await self._db.turns.is_held(row["session_key"], row["session_id"]):
                 return False
-        rows = await self._albums.whole(row)
+        rows = await (self._albums if row["payload"].get("group_id") else self._bursts).whole(row)
         if rows is None:
             return False
         attached = await self._collector.collect(rows)

@@ -95,8 +95,9 @@ class Heart:
                 # A turn that is claimed but does not run yet is stopped at the next look, which must come soon.
                 missed = False
                 for request in await self._db.control.open_for(self.token):
-                    if request["root_id"] is not None and request["kind"] == "stop":
-                        missed |= not runner.stop(request["root_id"], request["turn_id"])
+                    if request["root_id"] is not None and request["kind"] in {"stop", "cancel"}:
+                        newer = request["kind"] == "cancel"
+                        missed |= not runner.stop(request["root_id"], request["turn_id"], newer=newer)
                 await bell.wait(RETRY_SECONDS if missed else BEAT_SECONDS)
             except StoreError as error:
                 _log.warning("control_unreadable", error=str(error))

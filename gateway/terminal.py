@@ -20,6 +20,7 @@ from uuid import uuid4
 
 import anyio
 
+from gateway.attention import Attention
 from gateway.bell import Bell
 from gateway.heart import Heart
 from gateway.ids import new_session_id
@@ -324,6 +325,8 @@ async def open_terminal(home: Home, settings: Settings) -> AsyncIterator[Termina
             tasks.start_soon(heart.obey, workshop.runner)
             tasks.start_soon(terminal.work)
             tasks.start_soon(terminal.tend)
+            if settings.busy == "interrupt":
+                tasks.start_soon(Attention(db, lambda: [ACCOUNT], settings.busy).run)
             try:
                 yield terminal
             finally:

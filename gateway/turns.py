@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_ATTEMPTS", "TURN_LIMIT_SECONDS", "TurnRunner", "Work"]
 
 TURN_LIMIT_SECONDS = 1800.0
+#: An agent of which nothing is heard for so long hangs.
+SILENCE_LIMIT_SECONDS = 600.0
 AGENT_STOP_SECONDS = 1.0
 
 #: A turn that was interrupted is run again at most twice.
@@ -51,6 +53,8 @@ END_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 FAILED = "failed"
 
 _TOO_LONG = f"I have given this up: it took longer than {TURN_LIMIT_SECONDS / 60:.0f} minutes."
+_SILENT = f"I have given this up: nothing came of it for {SILENCE_LIMIT_SECONDS / 60:.0f} minutes."
+_NEWER = "I have left this for your newer message."
 _TOO_OFTEN = (
     f"I was interrupted {MAX_ATTEMPTS} times while working on this and have stopped trying. Please send it again."
 )
@@ -63,6 +67,7 @@ class _End(enum.Enum):
     """Why a running turn was cancelled from outside."""
 
     STOPPED = "stopped"
+    NEWER = "interrupted by a newer message"
     SHUTDOWN = "shutdown"
     LOST = "lost"
 
@@ -80,27 +85,51 @@ class Work:
 
 @dataclass(slots=True)
 class _Running:
-    """A turn that runs now. said: the pieces of text since the last stored step; shown: their beginning."""
+    """A turn that runs now.
+
+    said: the pieces of text since the last stored step; shown: their beginning. limit: when its time is over.
+    """
 
     fence: Fence
     scope: anyio.CancelScope
+    limit: float
     end: _End | None = None
     said: list[str] = field(default_factory=list)
     shown: str = ""
     steps: int = 0
 
+    def heard(self) -> None:
+        """The agent gave a sign of life."""
+        self.scope.deadline = min(self.limit, anyio.current_time() + SILENCE_LIMIT_SECONDS)
+
+
+class _Steering:
+    """What is said while a turn runs, handed to its agent."""
+
+    def __init__(self, runner: TurnRunner, running: _Running) -> None:
+        self._runner = runner
+        self._running = running
+
+    async def take(self) -> Sequence[str]:
+        """See `gateway.agents.base.Steering`."""
+        return await self._runner.steered(self._running)
+
 
 class TurnRunner:
     """Runs turns of this process with one agent; any number at the same time, one per conversation.
 
-    zone: in which the agent's tools write times, None for the machine's own.
+    zone: in which the agent's tools write times, None for the machine's own. steering: the agent may take in what is
+    said while it works.
     """
 
-    def __init__(self, db: SessionDB, agent: Agent, live: LiveFeed, *, zone: ZoneInfo | None = None) -> None:
+    def __init__(
+        self, db: SessionDB, agent: Agent, live: LiveFeed, *, zone: ZoneInfo | None = None, steering: bool = False
+    ) -> None:
         self._db = db
         self._agent = agent
         self._live = live
         self._zone = zone
+        self._steers = steering
         self._running: dict[str, _Running] = {}
         self._unsettled: dict[str, tuple[Fence, str | None]] = {}
         self._idle = anyio.Event()
@@ -116,12 +145,15 @@ class TurnRunner:
         """Whether this turn runs here now."""
         return any(running.fence.turn_id == turn_id for running in self._running.values())
 
-    def stop(self, root_id: str, turn_id: str | None = None) -> bool:
-        """End the running turn of a conversation for good; False when none, or another than `turn_id`, runs here."""
+    def stop(self, root_id: str, turn_id: str | None = None, *, newer: bool = False) -> bool:
+        """End the running turn of a conversation for good; False when none, or another than `turn_id`, runs here.
+
+        newer: because its person has said something newer, which is worked next.
+        """
         running = self._running.get(root_id)
         if running is None or turn_id not in {None, running.fence.turn_id}:
             return False
-        _cancel(running, _End.STOPPED)
+        _cancel(running, _End.NEWER if newer else _End.STOPPED)
         return True
 
     def leave_all(self) -> None:
@@ -149,7 +181,8 @@ class TurnRunner:
         if fence is None or session_id is None:
             msg = "only a claimed turn can be run"
             raise ValueError(msg)
-        running = _Running(fence, anyio.CancelScope(deadline=anyio.current_time() + TURN_LIMIT_SECONDS))
+        running = _Running(fence, anyio.CancelScope(), limit=anyio.current_time() + TURN_LIMIT_SECONDS)
+        running.heard()
         self._running[fence.root_id] = running
         try:
             return await self._to_its_end(work, running, session_id)
@@ -167,6 +200,12 @@ class TurnRunner:
                 del self._running[fence.root_id]
             self._idle.set()
             self._live.finish(session_id, fence.turn_id)
+
+    async def steered(self, running: _Running) -> list[str]:
+        """Make what waits behind a turn that runs here part of it; returns the texts."""
+        self._check(running)
+        running.heard()
+        return [one.text for one in await self._db.busy.steer(running.fence)]
 
     async def settle(self) -> None:
         """Let go of turns whose end could not be written when it came."""
@@ -217,7 +256,10 @@ class TurnRunner:
                 message_id=work.claim.message_id,
                 zone=self._zone,
             )
+            if self._steers:
+                context = replace(context, steering=_Steering(self, running))
             async for event in self._agent.run(context):
+                running.heard()
                 if isinstance(event, Final):
                     final = event
                 else:
@@ -234,8 +276,7 @@ class TurnRunner:
         return final or Final("The agent gave no answer. Please try again.", finish_reason="error")
 
     async def _step(self, work: Work, running: _Running, session_id: str, event: AgentEvent) -> None:
-        if self._running.get(running.fence.root_id) is not running:
-            raise FenceLost
+        self._check(running)
         if isinstance(event, TextDelta):
             running.said.append(event.text)
             if len(running.shown) < MAX_TEXT:
@@ -258,6 +299,11 @@ class TurnRunner:
             running.shown = ""
             self._live.publish(session_id, running.fence.turn_id, "")
 
+    def _check(self, running: _Running) -> None:
+        """What an agent that was left behind still does must go nowhere."""
+        if self._running.get(running.fence.root_id) is not running:
+            raise FenceLost
+
     # --- the end -----------------------------------------------------------------------------------------------------
 
     async def _close(self, work: Work, running: _Running, answer: Final | None) -> str | None:
@@ -269,14 +315,17 @@ class TurnRunner:
             return None
         if running.end is _End.LOST:
             raise FenceLost
-        if running.end is _End.STOPPED:
+        if running.end in {_End.STOPPED, _End.NEWER}:
+            reason = running.end.value
             said = "".join(running.said)
             partial = NewMessage("assistant", said, finish_reason="stopped", op_id=_final_id(fence)) if said else None
-            outgoing = _outgoing(work, "notice", "Stopped.")
-            await self._written(lambda: self._db.turns.interrupt(fence, "stopped", outgoing, partial))
+            outgoing = _outgoing(work, "notice", "Stopped." if running.end is _End.STOPPED else _NEWER)
+            await self._written(lambda: self._db.turns.interrupt(fence, reason, outgoing, partial))
             return None
-        await self._give_up(work, fence, "timeout", _TOO_LONG)
-        return _TOO_LONG
+        late = anyio.current_time() >= running.limit
+        reason, sentence = ("timeout", _TOO_LONG) if late else ("silence", _SILENT)
+        await self._give_up(work, fence, reason, sentence)
+        return sentence
 
     async def _give_up(self, work: Work, fence: Fence, reason: str, sentence: str) -> None:
         """End a claimed turn without an answer and say so to the person."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gateway.agents import make_agent
+from gateway.agents.base import Steerable
 from gateway.attachments import Collector
 from gateway.commands import default_registry
 from gateway.desk import Desk, Typing
@@ -28,6 +29,7 @@ class Workshop:
     """One process's means to work turns. `holder` is its token in the store.
 
     adapters: of the accounts that this process owns; files that come with messages are fetched through them.
+    steering: whether running turns take in what is said meanwhile.
     """
 
     def __init__(
@@ -46,9 +48,19 @@ class Workshop:
         self.live = LiveFeed()
         self.commands = default_registry()
         self.router = Router(settings, db, self.agent.model)
-        self.runner = TurnRunner(db, self.agent, self.live, zone=self.router.zone)
+        self.steering = settings.busy == "steer" and isinstance(self.agent, Steerable) and self.agent.steerable
+        self.runner = TurnRunner(db, self.agent, self.live, zone=self.router.zone, steering=self.steering)
         collector = Collector(db, adapters or {}, settings)
-        self.desk = Desk(db, self.router, self.runner, self.commands, holder, collector=collector, typing=typing)
+        self.desk = Desk(
+            db,
+            self.router,
+            self.runner,
+            self.commands,
+            holder,
+            collector=collector,
+            typing=typing,
+            merge_window=settings.merge_window,
+        )
 
     @classmethod
     async def prepare(

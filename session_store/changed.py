@@ -35,7 +35,8 @@ JOINT = "\n\n"
 
 # The row under which a message came in, with the message that it became part of.
 SUBJECT = """
-SELECT i.id, i.kind, i.state, i.payload, t.input_message_id AS message_id
+SELECT i.id, i.kind, i.state, i.payload,
+       COALESCE((SELECT m.id FROM messages AS m WHERE m.inbox_id = i.id), t.input_message_id) AS message_id
 FROM inbox AS i LEFT JOIN turns AS t ON t.id = i.turn_id
 WHERE i.platform = ? AND i.account = ? AND i.dedupe_key = ?
 """

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from session_store.attachments import Attachments
+from session_store.busy import Busy
 from session_store.changed import Changed
 from session_store.changes import Changes
 from session_store.control import Control
@@ -60,6 +61,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.control = Control(engine)
         self.attachments = Attachments(engine, db_path)
         self.presence = Presence(engine)
+        self.busy = Busy(engine)
 
     @property
     def changes(self) -> Changes:

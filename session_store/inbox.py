@@ -81,6 +81,12 @@ ONE = f"{_ROW} WHERE i.id = ?"
 ALBUM = f"""
 {_ROW} WHERE i.state = 'new' AND i.lane = ? AND json_extract(i.payload, '$.group_id') = ? ORDER BY i.id LIMIT 100
 """
+# The new rows of the lane of row ?1 from that row on, if it is new itself, of the same process; at most ?2.
+FOLLOWING = f"""
+{_ROW} JOIN inbox AS f ON f.id = ?1
+WHERE f.state = 'new' AND i.state = 'new' AND i.lane = f.lane AND i.id >= f.id AND i.holder IS f.holder
+ORDER BY i.id LIMIT ?2
+"""
 OF_TURN = f"{_ROW} WHERE i.turn_id = ? ORDER BY i.id LIMIT 1000"
 ASIDE = f"{_ROW} WHERE i.state = 'set_aside' ORDER BY i.id DESC LIMIT ?"
 STATE = "SELECT state FROM inbox WHERE id = ?"
@@ -236,6 +242,11 @@ class Inbox:
     async def album(self, lane: str, group_id: str) -> list[InboxRow]:
         """The new rows of one album in a lane, in order."""
         return [_as_inbox(row) for row in await self._engine.read(lambda rx: rx.all(ALBUM, (lane, group_id)))]
+
+    async def following(self, inbox_id: int, limit: int) -> list[InboxRow]:
+        """A new row and those that wait behind it in its lane, in order; empty if it is not new any more."""
+        rows = await self._engine.read(lambda rx: rx.all(FOLLOWING, (inbox_id, limit)))
+        return [_as_inbox(row) for row in rows]
 
     async def adopt(self, session_id: str, holder: str) -> list[InboxRow]:
         """Take over what dead terminals had accepted for this conversation and not begun: the rows, oldest first."""

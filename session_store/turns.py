@@ -37,7 +37,8 @@ END = "UPDATE turns SET state = ?, reason = ?, final_message_id = ?, ended_at = 
 LEAVE = "UPDATE turns SET reason = ? WHERE id = ? AND state = 'running'"
 # The user message that an inbox row became part of.
 MESSAGE_OF = """
-SELECT m.* FROM inbox AS i JOIN turns AS t ON t.id = i.turn_id JOIN messages AS m ON m.id = t.input_message_id
+SELECT m.* FROM inbox AS i JOIN turns AS t ON t.id = i.turn_id JOIN messages AS m
+  ON m.id = COALESCE((SELECT own.id FROM messages AS own WHERE own.inbox_id = i.id), t.input_message_id)
 WHERE i.id = ?
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 __all__ = [
     "Agent",
@@ -19,6 +19,8 @@ __all__ = [
     "AgentEvent",
     "AttachedFile",
     "Final",
+    "Steerable",
+    "Steering",
     "TextDelta",
     "ToolBox",
     "ToolCalls",
@@ -48,6 +50,18 @@ class AttachedFile:
     size: int
 
 
+class Steering(Protocol):
+    """What the person says while their turn runs."""
+
+    async def take(self) -> Sequence[str]:
+        """The texts of what was said since the last call, oldest first; they are in the transcript when it returns.
+
+        Called between two steps: after the results of all calls so far, before the model is asked again. What is not
+        taken is a turn of its own afterwards.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AgentContext:
     """All that an agent sees of a turn.
@@ -67,6 +81,7 @@ class AgentContext:
     now: float
     timezone: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    steering: Steering | None = None
     words: str | None = None
     attachments: Sequence[AttachedFile] = ()
 
@@ -116,4 +131,14 @@ class Agent(Protocol):
 
     def run(self, context: AgentContext) -> AsyncIterator[AgentEvent]:
         """Work one turn."""
+        ...
+
+
+@runtime_checkable
+class Steerable(Protocol):
+    """What an agent also has that can take in further messages while it works; see `AgentContext.steering`."""
+
+    @property
+    def steerable(self) -> bool:
+        """Whether it does."""
         ...

@@ -104,7 +104,7 @@ def test_check_tells_every_problem_on_a_line(home: Path) -> None:
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines() == [
-        f'{home / "config.yaml"}, line 2: busy is "x"; expected `queue`',
+        f'{home / "config.yaml"}, line 2: busy is "x"; expected `queue`, `interrupt` or `steer`',
         f"{home / 'config.yaml'}, line 1: web.prot is not a known key; did you mean web.port?",
     ]
 
@@ -141,7 +141,7 @@ def test_show_tells_what_is_wrong_instead_of_guessing(home: Path) -> None:
     result = config("show")
 
     assert (result.exit_code, result.stdout) == (1, "")
-    assert 'busy is "x"; expected `queue`' in result.stderr
+    assert 'busy is "x"; expected `queue`, `interrupt` or `steer`' in result.stderr
 
 
 def test_a_wrong_option_is_wrong_usage(home: Path) -> None:

@@ -46,7 +46,7 @@ def problems(home: Path, text: str | bytes, environ: Mapping[str, str] | None = 
             "config.yaml, line 1: web.qqqqqq is not a known key; known here are host, port, token",
         ),
         ("agent: {kind: gpt}", 'config.yaml, line 1: agent.kind is "gpt"; expected `recall`'),
-        ("busy: interrupt", 'config.yaml, line 1: busy is "interrupt"; expected `queue`'),
+        ("busy: wait", 'config.yaml, line 1: busy is "wait"; expected `queue`, `interrupt` or `steer`'),
         ("session_reset: {mode: off}", "config.yaml, line 1: session_reset.mode is false; expected `none`, `idle`"),
         ("session_reset: {at_hour: 24}", "session_reset.at_hour is 24; expected a whole number from 0 to 23"),
         ("session_reset: {at_hour: true}", "session_reset.at_hour is true; expected a whole number from 0 to 23"),

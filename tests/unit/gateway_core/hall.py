@@ -12,6 +12,7 @@ import anyio
 
 from adapters.base import InboundMessage, Verdict
 from config import Settings
+from gateway.attention import Attention
 from gateway.delivery import Delivery
 from gateway.heart import Heart
 from gateway.inbox import InboundEdge
@@ -50,6 +51,8 @@ class Hall:
         self.holder = workshop.holder
         self.adapter = FakeAdapter()
         self.edge = InboundEdge(workshop.settings, served_accounts(workshop.settings), db, workshop.commands)
+        steering = workshop.steering
+        self.attention = Attention(db, lambda: OWN, workshop.settings.busy, steering=steering)
         self.lanes = Lanes(db, lambda: OWN, self.holder, workshop.desk)
         self.recovery = Recovery(db, workshop.desk, lambda: OWN)
         self.delivery = Delivery(db, {OWN[0]: self.adapter}, self.holder, unknown=workshop.settings.delivery.unknown)
@@ -66,6 +69,7 @@ class Hall:
         """Work rows and send answers inside the context; ends in order."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.heart.obey, self.workshop.runner)
+            tasks.start_soon(self.attention.run)
             async with anyio.create_task_group() as serving:
                 serving.start_soon(self.lanes.run)
                 if sending:
