@@ -27,6 +27,8 @@ _UNSAFE_SYSTEMS: Final = frozenset(
 _PRIVATE_FOLDER: Final = 0o700
 _PRIVATE_FILE: Final = 0o600
 _OTHERS: Final = 0o077
+#: Bytes of the two side files of a database that has just been opened.
+_ROOM: Final = 64 * 1024
 
 
 class FileId(NamedTuple):
@@ -98,6 +100,14 @@ class StoreFiles:
             return self.wal.stat().st_size
         except OSError:
             return 0
+
+    def disk_is_full(self) -> bool:
+        """Whether there is no room for what SQLite keeps beside the database while it is open."""
+        try:
+            disk = os.statvfs(self.path.parent)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize < _ROOM
 
     def prepare_folder(self) -> None:
         """Make the folder, for its owner alone, if it is missing. A folder that exists is left as it is."""

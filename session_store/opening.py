@@ -4,7 +4,8 @@ Contract: `open_writer` looks before it touches anything. A file that is not our
 a network file system is refused in one sentence and stays as it was, to the byte. A missing or empty file becomes ours
 in one transaction under the ticket; an older file of ours is completed the same way (see schema.py). A file that is
 whole is opened without waiting for anybody who writes.
-Failure: StoreForeign, StoreNewer, StoreLost, StoreUnreadable, StoreReadOnly, StoreUnsafePlace, StoreDamaged, StoreBusy.
+Failure: StoreForeign, StoreNewer, StoreLost, StoreUnreadable, StoreReadOnly, StoreUnsafePlace, StoreDamaged, StoreBusy,
+StoreFull.
 Limits: files of the documented older schema (versions 1 to 11) are recognised and refused, not taken over.
 All functions run on a database thread.
 """
@@ -25,6 +26,7 @@ from session_store.errors import (
     StoreBusy,
     StoreError,
     StoreForeign,
+    StoreFull,
     StoreLost,
     StoreNewer,
     StoreReadOnly,
@@ -174,9 +176,9 @@ def open_writer(files: StoreFiles, ticket: Ticket) -> sqlite3.Connection:
     _inspect(files)
     files.refuse_read_only()
     ticket.open()
-    connection = _patiently(lambda: _connect_writer(files))
+    connection = _patiently(lambda: _connect_writer(files), files)
     try:
-        if not _patiently(lambda: _is_whole(connection)):
+        if not _patiently(lambda: _is_whole(connection), files):
             _complete_politely(connection, files, ticket)
         files.make_private()
         files.remember()
@@ -201,7 +203,7 @@ def open_reader(files: StoreFiles) -> sqlite3.Connection:
     return connection
 
 
-def _patiently(work: Callable[[], T]) -> T:
+def _patiently(work: Callable[[], T], files: StoreFiles) -> T:
     """Repeat `work` while others hold the file: first opens at once, recovery of the log, long writers."""
     deadline = time.monotonic() + _OPEN_BUDGET
     while True:
@@ -209,6 +211,8 @@ def _patiently(work: Callable[[], T]) -> T:
             return work()
         except driver().module.Error as error:
             mapped = store_error(error)
+            if isinstance(mapped, StoreUnreadable) and files.disk_is_full():
+                raise StoreFull from error  # side files that cannot grow are an I/O error to SQLite
             # CANTOPEN shows for an instant when the last user of the log removes it while we come.
             if not isinstance(mapped, (StoreBusy, StoreUnreadable)) or time.monotonic() > deadline:
                 raise mapped from error
@@ -262,7 +266,7 @@ def _complete_politely(connection: sqlite3.Connection, files: StoreFiles, ticket
     try:
         if driver().safe_mode and not held:
             raise StoreBusy
-        _patiently(lambda: _complete(connection, files))
+        _patiently(lambda: _complete(connection, files), files)
     finally:
         if held:
             ticket.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -140,6 +141,22 @@ async def test_a_full_disk_is_told_and_work_goes_on_by_itself(small_disk: Path, 
         "after",
     ]
     assert elsewhere("PRAGMA integrity_check", path=path) == [{"integrity_check": "ok"}]
+
+
+async def test_a_store_that_cannot_be_opened_on_a_full_disk_says_that_it_is_full(small_disk: Path) -> None:
+    """Not "the disk reported an error": whoever reads it must know what to do. With space it opens."""
+    path = small_disk / "state.db"
+    async with SessionDB(path) as db:
+        await db.create_session("s", "cli")
+    with contextlib.suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as ballast:
+        while ballast.write(bytes(4096)):
+            pass
+    with pytest.raises(StoreFull, match="Free some space"):
+        await SessionDB(path).open()
+
+    (small_disk / "ballast").unlink()
+    async with SessionDB(path) as db:
+        assert await db.get_session("s") is not None
 
 
 async def _append_without_end(db: SessionDB, acknowledged: list[str]) -> None:
