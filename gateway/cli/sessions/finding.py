@@ -57,7 +57,7 @@ def search(
 def _print(hits: list[SearchHit]) -> None:
     now = time.time()
     if hits[0]["approximate"]:
-        write("No whole word matches; found inside words of recent messages:")
+        write("The search index has no answer; found by reading recent messages, also inside words:")
     for hit in hits:
         title = one_line(hit["title"], 50) if hit["title"] else "(no title)"
         write(f"{title}  ({hit['source']}, {hit['role']}, {age(hit['timestamp'], now)}, {hit['session_id']})")
