@@ -68,7 +68,7 @@ class GatewayProcess:
     async def start(self) -> None:
         """Begin; returns once it says that it is running and where."""
         reader = await self._begin()
-        async with asyncio.timeout(30):
+        async with self._in_time():
             line = await reader.readline()
             assert line.strip() == READY, f"{line!r}: {self.logged()[-4000:]}"
             while b"Web chat:" not in line:
@@ -102,6 +102,17 @@ class GatewayProcess:
     def logged(self) -> str:
         """What it has logged, in all its runs."""
         return self.log.read_text(encoding="utf-8")
+
+    @asynccontextmanager
+    async def _in_time(self, seconds: float = 30.0) -> AsyncIterator[None]:
+        """A limit; when it is over, the process tells in its log where each of its threads is, and is ended."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            self.signal(signal.SIGABRT)
+            await self._gone()
+            raise AssertionError(f"The gateway took more than {seconds} s: {self.logged()[-8000:]}") from None
 
     async def _begin(self) -> asyncio.StreamReader:
         with self.log.open("ab") as log:
@@ -214,4 +225,5 @@ def clean_environment(home: Path) -> dict[str, str]:
     runtime = home.parent / f"{home.name}-runtime"
     runtime.mkdir(exist_ok=True, mode=0o700)
     root = str(Path(__file__).resolve().parent.parent)
-    return kept | {"THREADLINE_HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "PYTHONPATH": root}
+    ours = {"THREADLINE_HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "PYTHONPATH": root}
+    return kept | ours | {"PYTHONFAULTHANDLER": "1"}
