@@ -15,7 +15,8 @@ import discord
 
 from adapters.base import ChatType, Place
 from adapters.discord.connection import GatewayClient
-from adapters.discord.events import PLATFORM, MalformedEvent
+from adapters.discord.events import PLATFORM
+from adapters.discord.fields import MalformedEvent
 
 __all__ = ["Channels"]
 

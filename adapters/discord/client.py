@@ -4,8 +4,9 @@ Contract: as `adapters.base`. `start` returns when the first session has begun, 
 the state `RETRYING`: connecting goes on in the background. Only what a changed configuration mends is a `StartError`,
 or the state `FAILED` when it happens later. A repeated send is safe for some minutes (see `adapters.discord.sending`).
 `resume_from` tells, before `start`, what was the last message of each place, so that what came since is fetched.
-Limits: `AT_ONCE` calls at a time; a send ends within `SEND_SECONDS`, for the caller: the call itself goes on, since
-discord.py must not be interrupted in it, and its repeat carries the same nonce. `stop` gives it `STOP_GRACE` seconds.
+Limits: `AT_ONCE` calls and `FETCHES_AT_ONCE` fetches at a time; a send ends within `SEND_SECONDS`, for the caller: the
+call itself goes on, since discord.py must not be interrupted in it, and its repeat carries the same nonce. `stop` gives
+it `STOP_GRACE` seconds.
 """
 
 from __future__ import annotations
@@ -21,16 +22,21 @@ from adapters.base import (
     AdapterState,
     Capabilities,
     Deliver,
+    FetchError,
     OutboundPart,
     Place,
     Receipt,
+    Report,
     RetryLater,
     StartError,
     UnknownOutcome,
+    Unreadable,
+    Write,
 )
 from adapters.discord.channels import Channels
 from adapters.discord.connection import GatewayClient
 from adapters.discord.events import PLATFORM
+from adapters.discord.fetching import fetch_file
 from adapters.discord.formatting import MAX_UNITS, render
 from adapters.discord.intake import Intake
 from adapters.discord.sending import channel_number, send_part
@@ -47,6 +53,9 @@ SEND_SECONDS = 30.0
 STOP_GRACE = 2.0
 AT_ONCE = 64
 _TYPING_AT_ONCE = 8
+FETCHES_AT_ONCE = 4
+#: How long a fetch waits for an account that is only starting.
+CONNECT_SECONDS = 10.0
 #: Seconds until a part is tried again that came while there was no connection, and one that found no free place.
 _AWAY = 5.0
 _CROWDED = 1.0
@@ -77,6 +86,7 @@ class DiscordAdapter:
         self._channels = Channels(account)
         self._last: dict[Place, str] = {}
         self._since: float | None = None
+        self._reported_to: Report | None = None
         self._state = AdapterState.STOPPED
         self._problem: str | None = None
         self._failing: dict[str, str] = {}
@@ -86,6 +96,7 @@ class DiscordAdapter:
         self._first = asyncio.Event()
         self._calls: set[asyncio.Task[Any]] = set()
         self._asides: set[asyncio.Task[None]] = set()
+        self._fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
 
     @property
     def platform(self) -> str:
@@ -121,6 +132,10 @@ class DiscordAdapter:
         self._last = dict(last)
         self._since = since
 
+    def report_to(self, report: Report) -> None:
+        """Say, before `start`, who keeps a record of events that cannot be read."""
+        self._reported_to = report
+
     async def start(self, deliver: Deliver) -> None:
         """Connect and begin to deliver; see the module's contract."""
         if self._running is not None:
@@ -129,6 +144,7 @@ class DiscordAdapter:
         self._first = asyncio.Event()
         self._failing.clear()
         self._intake = Intake(self._channels, deliver, self._trouble, self._last, self._since)
+        self._intake.keep = self._keep if self._reported_to is not None else None
         self._supervisor = Supervisor(self._make_client, self._token, self._report)
         self._running = asyncio.create_task(self._run(self._supervisor), name="discord supervisor")
         try:
@@ -174,6 +190,18 @@ class DiscordAdapter:
     async def send(self, place: Place, part: OutboundPart) -> Receipt:
         """Send one part; see `adapters.discord.sending` for which error means what."""
         return await self._call(send_part(self._client(), place, part))
+
+    async def fetch(self, reference: str, write: Write) -> None:
+        """Fetch a file by the ids of its message and its own; see `adapters.discord.fetching`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._first.wait()
+        async with self._fetches:
+            try:
+                client = self._client()
+            except RetryLater as error:
+                raise FetchError("the Discord account is not connected", again=True) from error
+            await fetch_file(client, self._addresses[0], reference, write)
 
     async def open_thread(self, place: Place, title: str) -> Place:
         """Open a public thread or forum post named `title`; see `adapters.discord.threads`. Raises a SendError."""
@@ -238,6 +266,10 @@ class DiscordAdapter:
             self._failing.pop(channel, None)
         else:
             self._failing[channel] = problem
+
+    async def _keep(self, reason: str, raw: str) -> None:
+        if self._reported_to is not None:
+            await self._reported_to(Unreadable(PLATFORM, self._account, reason, raw))
 
     # --- calls -------------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,17 @@ from discord.gateway import DiscordWebSocket
 from discord.http import HTTPClient, Route
 from discord.state import ConnectionState
 
-__all__ = ["GatewayClient", "Http", "Listener", "NoSessionsLeft", "Repeated", "once", "redirect", "set_aside"]
+__all__ = [
+    "GatewayClient",
+    "Http",
+    "Listener",
+    "NoSessionsLeft",
+    "Repeated",
+    "as_shown",
+    "once",
+    "redirect",
+    "set_aside",
+]
 
 CALL_SECONDS = 15.0
 #: Longer waits are not slept through inside a call: the outbox waits better, also over restarts.
@@ -80,11 +90,15 @@ def redirect(route: Route, api_url: str) -> None:
     route.url = api_url + route.url.removeprefix(Route.BASE)
 
 
+def as_shown(data: Any) -> str:
+    """Return an event as people may see it: without secrets, and cut."""
+    shown = {**data, "token": "<token>"} if isinstance(data, dict) and "token" in data else data
+    return json.dumps(shown, ensure_ascii=True, default=repr)[:_LOGGED_CHARACTERS]
+
+
 def set_aside(event: str, data: Any, error: BaseException) -> None:
     """Leave a visible record of an event that nobody will see otherwise; secrets in it are not shown."""
-    shown = {**data, "token": "<token>"} if isinstance(data, dict) and "token" in data else data
-    raw = json.dumps(shown, ensure_ascii=True, default=repr)[:_LOGGED_CHARACTERS]
-    _log.error("discord_event_set_aside", kind=event, reason=f"{type(error).__name__}: {error}", data=raw)
+    _log.error("discord_event_set_aside", kind=event, reason=f"{type(error).__name__}: {error}", data=as_shown(data))
 
 
 class Listener(Protocol):

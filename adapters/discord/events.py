@@ -3,7 +3,8 @@
 Contract: every function is pure. It returns None for what is no message to us (our own echoes, service messages, edits
 that change no words) and raises `MalformedEvent` for an event that cannot be understood; only what is needed is looked
 at. Webhooks are nobody. What people see of a mention is what the text holds: the name, not the number.
-Limits: text only; any other content becomes a note in square brackets that names it.
+Files are described, never fetched. Limits: any other content than words and files, and the files of forwarded messages,
+become a note in square brackets that names them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from adapters.base import InboundKind, InboundMessage, Place, Sender
+from adapters.base import InboundKind, InboundMessage, Place, Quoted, Sender
+from adapters.discord.described import described, named
+from adapters.discord.fields import MalformedEvent, as_list, as_mapping, as_text, as_whole, snowflake
 
-__all__ = ["PLATFORM", "MalformedEvent", "Me", "called", "deleted", "edited", "said", "snowflake"]
+__all__ = ["PLATFORM", "Me", "called", "deleted", "edited", "said"]
 
 PLATFORM: Final = "discord"
 
@@ -31,10 +34,6 @@ _TYPED = re.compile(r"/[A-Za-z][A-Za-z0-9_-]{0,31}(?=\s|\Z)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class MalformedEvent(ValueError):
-    """The event lacks what every one of its kind has, or holds it in another form."""
-
-
 @dataclass(frozen=True, slots=True)
 class Me:
     """The bot's own identity. role: the role that a server made for it, which people mention by mistake."""
@@ -46,21 +45,18 @@ class Me:
 
 def said(data: Any, place: Place, me: Me, received_at: float) -> InboundMessage | None:
     """Return the message of a MESSAGE_CREATE, or of the history of a channel."""
-    body = _mapping(data, "a message")
+    body = as_mapping(data, "a message")
     number = snowflake(body, "id")
     author = _author(body)
     if author.get("id") == me.id or (me.application and body.get("webhook_id") == me.application):
         return None
-    if _whole(body, "type") not in _WRITTEN:
+    if as_whole(body, "type") not in _WRITTEN:
         return None
     sender = _sender(body, author)
     words, mentioned = _words(body, me)
     reply_to, to_us = _reply(body, me)
     addressed = place.private or mentioned or to_us
     kind: InboundKind = "command" if addressed and _TYPED.match(words) else "message"
-    extra: dict[str, Any] = {}
-    if attachments := _attachments(body):
-        extra["attachments"] = attachments
     return InboundMessage(
         place=_named(place, sender),
         sender=sender,
@@ -71,19 +67,20 @@ def said(data: Any, place: Place, me: Me, received_at: float) -> InboundMessage 
         received_at=received_at,
         addressed=addressed,
         reply_to=reply_to,
-        extra=extra,
+        quoted=_quoted(body, me),
+        attachments=described(body, place.chat),
     )
 
 
 def edited(data: Any, place: Place, me: Me, received_at: float) -> InboundMessage | None:
     """Return the edit of a MESSAGE_UPDATE; previews, pins and the like change no words and are none."""
-    body = _mapping(data, "a message")
+    body = as_mapping(data, "a message")
     number = snowflake(body, "id")
     stamp = body.get("edited_timestamp")
     if stamp is None or "content" not in body:
         return None
     author = _author(body)
-    if author.get("id") == me.id or _whole({"type": 0, **body}, "type") not in _WRITTEN:
+    if author.get("id") == me.id or as_whole({"type": 0, **body}, "type") not in _WRITTEN:
         return None
     sender = _sender(body, author)
     words, mentioned = _words(body, me)
@@ -96,6 +93,7 @@ def edited(data: Any, place: Place, me: Me, received_at: float) -> InboundMessag
         message_id=number,
         received_at=received_at,
         addressed=place.private or mentioned,
+        subject=f"m:{number}",
     )
 
 
@@ -111,46 +109,39 @@ def deleted(number: Any, place: Place, received_at: float) -> InboundMessage:
         message_id=known,
         received_at=received_at,
         addressed=False,
+        subject=f"m:{known}",
     )
 
 
 def called(data: Any, place: Place, received_at: float) -> InboundMessage | None:
     """Return the command of an INTERACTION_CREATE, with the text that the same command would have when typed."""
-    body = _mapping(data, "an interaction")
+    body = as_mapping(data, "an interaction")
     number = snowflake(body, "id")
-    if _whole(body, "type") != _COMMAND:
+    if as_whole(body, "type") != _COMMAND:
         return None
-    command = _mapping(body.get("data"), "a command")
+    command = as_mapping(body.get("data"), "a command")
     if command.get("type", _SLASH) != _SLASH:
         return None
     member = body.get("member")
-    user = _mapping(_mapping(member, "a member").get("user") if member is not None else body.get("user"), "a user")
+    user = as_mapping(as_mapping(member, "a member").get("user") if member is not None else body.get("user"), "a user")
     sender = Sender(snowflake(user, "id"), _name(user, member), is_bot=user.get("bot") is True)
     values = [
-        str(_mapping(option, "an option").get("value", ""))
-        for option in _list(command.get("options"), "options of a command")
+        str(as_mapping(option, "an option").get("value", ""))
+        for option in as_list(command.get("options"), "options of a command")
     ]
     return InboundMessage(
         place=_named(place, sender),
         sender=sender,
         dedupe_key=f"i:{number}",
         kind="command",
-        text=" ".join([f"/{_text(command, 'name')}", *values]).strip(),
+        text=" ".join([f"/{as_text(command, 'name')}", *values]).strip(),
         message_id=number,
         received_at=received_at,
     )
 
 
-def snowflake(body: Mapping[str, Any], name: str) -> str:
-    """Return an id as places carry it."""
-    value = body.get(name)
-    if not isinstance(value, str) or not value.isascii() or not value.isdigit():
-        raise MalformedEvent(f"no id where {name} belongs: {value!r:.100}")
-    return value
-
-
 def _author(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(body.get("author"), "an author")
+    return as_mapping(body.get("author"), "an author")
 
 
 def _sender(body: Mapping[str, Any], author: Mapping[str, Any]) -> Sender:
@@ -176,18 +167,30 @@ def _named(place: Place, sender: Sender) -> Place:
 def _reply(body: Mapping[str, Any], me: Me) -> tuple[str | None, bool]:
     """Return what the message replies to, and whether that is ours."""
     reference = body.get("message_reference")
-    if reference is None or _mapping(reference, "a reference").get("type", 0) == _FORWARD:
+    if reference is None or as_mapping(reference, "a reference").get("type", 0) == _FORWARD:
         return None, False
     answered = body.get("referenced_message")
-    to_us = answered is not None and _author(_mapping(answered, "an answered message")).get("id") == me.id
+    to_us = answered is not None and _author(as_mapping(answered, "an answered message")).get("id") == me.id
     return (snowflake(reference, "message_id") if reference.get("message_id") is not None else None), to_us
+
+
+def _quoted(body: Mapping[str, Any], me: Me) -> Quoted | None:
+    """Return what a reply answers, as far as it tells; a quote that cannot be read is not worth losing the reply."""
+    answered = body.get("referenced_message")
+    if not isinstance(answered, dict):
+        return None
+    try:
+        words = _words(answered, me)[0] or "\n".join(_whole_notes(answered))
+        return Quoted(words, _name(_author(answered), answered.get("member"))) if words else None
+    except MalformedEvent:
+        return None
 
 
 def _words(body: Mapping[str, Any], me: Me) -> tuple[str, bool]:
     """Return the text as people see it, without the bot's mention at either end, and whether the bot is mentioned."""
-    written = _text(body, "content")
-    mentions = [_mapping(user, "a mentioned user") for user in _list(body.get("mentions"), "mentions")]
-    roles = _list(body.get("mention_roles"), "mentioned roles")
+    written = as_text(body, "content")
+    mentions = [as_mapping(user, "a mentioned user") for user in as_list(body.get("mentions"), "mentions")]
+    roles = as_list(body.get("mention_roles"), "mentioned roles")
     by_role = bool(me.role) and me.role in roles
     mentioned = by_role or any(user.get("id") == me.id for user in mentions)
     text = written
@@ -199,7 +202,8 @@ def _words(body: Mapping[str, Any], me: Me) -> tuple[str, bool]:
         text = _USER.sub(lambda match: f"@{name}" if (name := names.get(match[1])) else match[0], text)
         return _EMOJI.sub(r"\1", text)
 
-    return shown(text) or "\n".join(_notes(body)) or shown(written), mentioned
+    words = shown(text) or "\n".join(_notes(body))
+    return words if words or body.get("attachments") else shown(written), mentioned
 
 
 def _without(text: str, tokens: Sequence[str]) -> str:
@@ -210,36 +214,24 @@ def _without(text: str, tokens: Sequence[str]) -> str:
 
 
 def _notes(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a message without words consists of."""
-    for attachment in _attachments(body):
-        kind = str(attachment["type"] or "").partition("/")[0]
-        yield f"[{kind if kind in {'image', 'audio', 'video'} else 'document'}: {attachment['name']}]"
-    for sticker in _list(body.get("sticker_items"), "stickers"):
-        yield f"[sticker: {_mapping(sticker, 'a sticker').get('name', '')}]"
+    """Yield what a message without words consists of, but for its files."""
+    for sticker in as_list(body.get("sticker_items"), "stickers"):
+        yield f"[sticker: {as_mapping(sticker, 'a sticker').get('name', '')}]"
     poll = body.get("poll")
     if poll is not None:
-        question = _mapping(_mapping(poll, "a poll").get("question"), "a question")
+        question = as_mapping(as_mapping(poll, "a poll").get("question"), "a question")
         yield f"[poll: {question.get('text', '')}]"
-    for snapshot in _list(body.get("message_snapshots"), "forwarded messages"):
-        forwarded = _mapping(_mapping(snapshot, "a forwarded message").get("message"), "a forwarded message")
-        yield f"[forwarded: {_text(forwarded, 'content') or ', '.join(_notes(forwarded)) or 'a message'}]"
+    for snapshot in as_list(body.get("message_snapshots"), "forwarded messages"):
+        forwarded = as_mapping(as_mapping(snapshot, "a forwarded message").get("message"), "a forwarded message")
+        yield f"[forwarded: {as_text(forwarded, 'content') or ', '.join(_whole_notes(forwarded)) or 'a message'}]"
     if body.get("embeds"):
         yield "[embedded content]"
 
 
-def _attachments(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what later steps need to fetch the files of a message."""
-    files = [_mapping(item, "an attachment") for item in _list(body.get("attachments"), "attachments")]
-    return [
-        {
-            "id": snowflake(item, "id"),
-            "name": _text(item, "filename"),
-            "type": item.get("content_type"),
-            "size": _whole(item, "size"),
-            "url": _text(item, "url"),
-        }
-        for item in files
-    ]
+def _whole_notes(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a message without words consists of, its files named, too."""
+    yield from named(body)
+    yield from _notes(body)
 
 
 def _milliseconds(stamp: Any) -> int:
@@ -251,31 +243,3 @@ def _milliseconds(stamp: Any) -> int:
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return (when - _EPOCH) // timedelta(milliseconds=1)
-
-
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise MalformedEvent(f"{what} that is none: {value!r:.100}")
-    return value
-
-
-def _list(value: Any, what: str) -> Sequence[Any]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise MalformedEvent(f"{what} that are none: {value!r:.100}")
-    return value
-
-
-def _text(body: Mapping[str, Any], name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str):
-        raise MalformedEvent(f"no text where {name} belongs: {value!r:.100}")
-    return value
-
-
-def _whole(body: Mapping[str, Any], name: str) -> int:
-    value = body.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise MalformedEvent(f"no number where {name} belongs: {value!r:.100}")
-    return value

@@ -4,7 +4,8 @@ Contract: an event takes its place in the line of its channel before anything is
 tried again until it works, and the later ones of its channel wait. Discord keeps nothing for us, so every session that
 begins anew first fetches, by REST, what came after the last message known of each channel; this takes its place in the
 same lines before any live event, so that the order holds. Doubles are the store's to tell. A line that was too long to
-take a message is mended in the same way. An event that cannot be understood is set aside in the log.
+take a message is mended in the same way. An event that cannot be understood is recorded by `keep`, tried again until
+that works, or logged where nobody keeps a record; then the line goes on.
 Failure: a channel whose messages cannot be fetched now is tried again every `MEND_SECONDS`; its live messages do not
 wait for that. One that is gone or closed to us is left.
 Limits: `CHANNELS` channels, those with the newest messages; of each the newest `PAGES` hundreds of what was missed,
@@ -15,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import discord
 import structlog
@@ -26,7 +27,8 @@ import structlog
 from adapters.base import Deliver, InboundMessage, Place, Verdict
 from adapters.discord import events
 from adapters.discord.channels import Channels
-from adapters.discord.connection import GatewayClient, set_aside
+from adapters.discord.connection import GatewayClient, as_shown, set_aside
+from adapters.discord.fields import MalformedEvent, as_mapping, snowflake
 from adapters.discord.lines import Job, Lines
 from adapters.discord.slash import Acknowledgement, Acknowledgements
 from adapters.discord.waiting import backoff
@@ -44,13 +46,18 @@ _SEEN = 5000
 #: How far Discord's clock and ours may differ, and the first time that an id can tell.
 _CLOCKS_SECONDS = 60.0
 _FIRST_DAY = 1_420_070_400.0
+#: The line of events that name no channel.
+_NOWHERE = ""
 
+_T = TypeVar("_T")
 _log = structlog.get_logger(__name__)
 
 #: Called with a channel and what is wrong with taking in its messages, or None when that is over.
 Trouble = Callable[[str, str | None], None]
+#: Keeps a record of an event that cannot be read: the reason, and the event without secrets.
+Keep = Callable[[str, str], Awaitable[None]]
 #: What no later try can mend.
-_FINAL = (discord.Forbidden, discord.NotFound, events.MalformedEvent)
+_FINAL = (discord.Forbidden, discord.NotFound, MalformedEvent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,8 @@ class Intake:
         self._channels = channels
         self._deliver = deliver
         self._trouble = trouble
+        #: Without it, events that cannot be read are only logged.
+        self.keep: Keep | None = None
         self._lines = Lines(self._drained)
         self._answers = Acknowledgements()
         self._client: GatewayClient | None = None
@@ -103,12 +112,14 @@ class Intake:
         self._mend_later()
 
     def take(self, client: GatewayClient, name: str, data: Any) -> None:
-        """Put an event into the line of its channel; raises MalformedEvent when it names none."""
+        """Put an event into the line of its channel; one that names none is set aside in a line of its own."""
         if self._closed:
             return
-        if not isinstance(data, dict):
-            raise events.MalformedEvent("an event without content")
-        channel_id = events.snowflake(data, "channel_id")
+        try:
+            channel_id = snowflake(as_mapping(data, "an event"), "channel_id")
+        except MalformedEvent as error:
+            self._nowhere(name, data, error)
+            return
         answer = self._answers.begin(client, data) if name == "INTERACTION_CREATE" else None
 
         async def job() -> None:
@@ -119,10 +130,17 @@ class Intake:
         _log.warning("discord_line_full", channel=channel_id, kind=name)
         if name == "MESSAGE_CREATE":
             self._overrun.add(channel_id)
-            self._gaps.setdefault(channel_id, _Gap(int(events.snowflake(data, "id")) - 1, data.get("guild_id")))
+            self._gaps.setdefault(channel_id, _Gap(int(snowflake(data, "id")) - 1, data.get("guild_id")))
             self._mend_later()
         if answer is not None:
             answer.finish(None)
+
+    def _nowhere(self, name: str, data: Any, error: MalformedEvent) -> None:
+        async def job() -> None:
+            await self._set_aside(name, data, error)
+
+        if not self._lines.put(_NOWHERE, job):
+            set_aside(name, data, error)
 
     def known(self) -> dict[Place, str]:
         """Return the newest message handled in each place, or, where something is missing, the one before the gap."""
@@ -154,7 +172,7 @@ class Intake:
             if name == "MESSAGE_CREATE":
                 self._note(place, int(data["id"]))
         except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)
-            set_aside(name, data, error)
+            await self._set_aside(name, data, error)
         finally:
             if answer is not None:
                 answer.finish(verdict, text)
@@ -173,20 +191,41 @@ class Intake:
             await asyncio.sleep(backoff(failures))
 
     async def _until_delivered(self, message: InboundMessage) -> Verdict:
+        async def deliver() -> Verdict:
+            return await self._deliver(message)
+
+        return await self._until_durable(message.place.chat, message.dedupe_key, deliver)
+
+    async def _set_aside(self, name: str, data: Any, error: Exception) -> None:
+        """Leave a lasting record of an event that nobody will see otherwise."""
+        keep = self.keep
+        if keep is None:
+            set_aside(name, data, error)
+            return
+
+        async def kept() -> None:
+            await keep(f"{name}: {str(error) or type(error).__name__}", as_shown(data))
+
+        channel = data.get("channel_id") if isinstance(data, dict) else None
+        await self._until_durable(channel if isinstance(channel, str) else _NOWHERE, name, kept)
+
+    async def _until_durable(self, channel: str, key: str, hand_on: Callable[[], Awaitable[_T]]) -> _T:
+        """Hand something on until that works."""
         failures = 0
         while True:
             try:
                 async with asyncio.timeout(DELIVER_SECONDS):
-                    verdict = await self._deliver(message)
+                    taken = await hand_on()
             except Exception as error:  # noqa: BLE001  (any failure means: not durable, so it must be tried again)
                 failures += 1
-                _log.warning("discord_delivery_failed", key=message.dedupe_key, error=repr(error), failures=failures)
+                _log.warning("discord_delivery_failed", key=key, error=repr(error), failures=failures)
                 reason = str(error) or type(error).__name__
-                problem = f"A message could not be taken in ({reason}); this is tried again until it works."
-                self._trouble(message.place.chat, problem)
+                self._trouble(
+                    channel, f"A message could not be taken in ({reason}); this is tried again until it works."
+                )
             else:
-                self._trouble(message.place.chat, None)
-                return verdict
+                self._trouble(channel, None)
+                return taken
             await asyncio.sleep(backoff(failures))
 
     def _note(self, place: Place, number: int) -> None:
@@ -273,9 +312,9 @@ class Intake:
         try:
             for message in _read(client, "MESSAGE_CREATE", data, place):
                 await self._until_delivered(message)
-            self._note(place, int(events.snowflake(data, "id")))
+            self._note(place, int(snowflake(data, "id")))
         except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)
-            set_aside("MESSAGE_CREATE", data, error)
+            await self._set_aside("MESSAGE_CREATE", data, error)
 
 
 def _read(client: GatewayClient, name: str, data: Any, place: Place) -> list[InboundMessage]:
@@ -292,7 +331,7 @@ def _read(client: GatewayClient, name: str, data: Any, place: Place) -> list[Inb
         case "MESSAGE_DELETE_BULK":
             numbers = data.get("ids")
             if not isinstance(numbers, list):
-                raise events.MalformedEvent("no list of deleted messages")
+                raise MalformedEvent("no list of deleted messages")
             read = [events.deleted(number, place, now) for number in numbers]
         case _:
             read = [events.called(data, place, now)]
@@ -315,7 +354,7 @@ async def _page(
 ) -> list[Any]:
     page: Any = await client.rest.logs_from(int(channel_id), PAGE, before=before, after=after)
     if not isinstance(page, list):
-        raise events.MalformedEvent(f"a history that is none: {page!r:.100}")
+        raise MalformedEvent(f"a history that is none: {page!r:.100}")
     return page
 
 

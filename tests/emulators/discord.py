@@ -14,7 +14,8 @@ Contract: there is one server with a text channel, an announcement channel, a fo
 direct chat with every person. What is sent is checked as the real server checks it and kept in `sent` in order; a
 repeat with an enforced nonce returns the message that is there. Messages that happen while a bot has no session are
 only in the history. `fail` lays faults in the way of coming REST calls, `gateway` has those of the connection.
-Limits: no media are stored, no limit of rates unless `limit` is set, one server.
+Files lie on the same server, at addresses that run out.
+Limits: no limit of rates unless `limit` is set, one server.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from typing import Any, Self
 
 from tests.emulators.discord_control import control
 from tests.emulators.discord_gateway import Gateway
-from tests.emulators.discord_rest import carry_out, find, limited
+from tests.emulators.discord_rest import carry_out, find, limited, serve
 from tests.emulators.discord_rules import (
     DIRECT_MESSAGES,
     GUILD_MESSAGES,
@@ -52,6 +53,7 @@ from tests.emulators.discord_state import (
     Kind,
     Limit,
     Sent,
+    Stored,
     User,
     iso,
     snowflake,
@@ -79,6 +81,7 @@ class DiscordEmulator:
         self.typed: list[str] = []
         self.said: list[str] = []
         self.called: dict[str, Call] = {}
+        self.files: dict[str, Stored] = {}
         self.calls: list[tuple[str, dict[str, str]]] = []
         self.faults: list[Fault] = []
         self.nonces: dict[tuple[str, str, str], tuple[float, dict[str, Any]]] = {}
@@ -243,6 +246,12 @@ class DiscordEmulator:
         self._tell("MESSAGE_CREATE", channel, {**told, "member": author.as_member()}, times=times)
         return message
 
+    def file(self, data: bytes, name: str, content_type: str | None = None) -> Stored:
+        """Keep a file; its `facts` go into a message."""
+        number = snowflake()
+        self.files[number] = stored = Stored(number, data, name, content_type, f"http://127.0.0.1:{self.port}")
+        return stored
+
     def edit(self, number: str, text: str, *, at: float | None = None) -> None:
         """Let the author of a message write it anew."""
         channel = self._channel_of(number)
@@ -324,6 +333,8 @@ class DiscordEmulator:
     async def _handle(self, request: Request) -> Answer | None:
         if request.path.startswith("/control/"):
             return await control(self, request)
+        if request.path.startswith("/attachments/"):
+            return serve(self, request)
         try:
             name, parameters = find(request.method, request.path.removeprefix(_API))
             self.calls.append((name, parameters))

@@ -24,7 +24,7 @@ from tests.emulators.wire import Answer, Request
 if TYPE_CHECKING:
     from tests.emulators.discord import DiscordEmulator
 
-__all__ = ["OPERATIONS", "carry_out", "find", "limited"]
+__all__ = ["OPERATIONS", "carry_out", "find", "limited", "serve"]
 
 #: For how long a nonce is remembered, and in how many seconds an interaction must have its first answer.
 NONCE_SECONDS = 300.0
@@ -69,6 +69,32 @@ def _history(emulator: DiscordEmulator, bot: Bot, parameters: dict[str, str], re
     if before is not None:
         found = [message for message in found if int(message["id"]) < int(before)]
     return Answer(found[-limit:][::-1])
+
+
+def _message(emulator: DiscordEmulator, bot: Bot, parameters: dict[str, str], request: Request) -> Answer:
+    del bot, request
+    message = _visible(emulator, parameters).messages.get(parameters["message"])
+    if message is None:
+        raise Refusal(404, 10008, "Unknown Message")
+    fresh = [stored.facts if (stored := emulator.files.get(file["id"])) else file for file in message["attachments"]]
+    return Answer({**message, "attachments": fresh})
+
+
+def serve(emulator: DiscordEmulator, request: Request) -> Answer | None:
+    """Give out a file to whoever has an address that works."""
+    stored = emulator.files.get(request.path.split("/")[2])
+    if "authorization" in request.headers:
+        return Answer(b"nobody asked for that", status=400)
+    if stored is None or request.query.get("ex") != str(stored.signature) or stored.gate == "gone":
+        return Answer(b"This content is no longer available.", status=404)
+    if stored.gate == "cut":
+        return None
+    kind = stored.content_type or "application/octet-stream"
+    return {
+        "redirect": Answer(b"", status=302, headers={"location": "http://127.0.0.1:1/"}),
+        "trouble": Answer(b"", status=503),
+        "hang": Answer(stored.data, headers={"content-length": str(len(stored.data) + 1)}),
+    }.get(stored.gate, Answer(stored.data, headers={"content-type": kind}))
 
 
 def _send(emulator: DiscordEmulator, bot: Bot, parameters: dict[str, str], request: Request) -> Answer:
@@ -243,6 +269,7 @@ OPERATIONS: dict[str, tuple[str, str, Operation]] = {
     "gateway": ("GET", "/gateway/bot", _gateway),
     "channel": ("GET", "/channels/{channel}", _channel),
     "history": ("GET", "/channels/{channel}/messages", _history),
+    "message": ("GET", "/channels/{channel}/messages/{message}", _message),
     "send": ("POST", "/channels/{channel}/messages", _send),
     "typing": ("POST", "/channels/{channel}/typing", _typing),
     "thread": ("POST", "/channels/{channel}/threads", _thread),

@@ -18,6 +18,7 @@ __all__ = [
     "Kind",
     "Limit",
     "Sent",
+    "Stored",
     "User",
     "iso",
     "snowflake",
@@ -144,6 +145,36 @@ class Limit:
             "X-RateLimit-Reset-After": f"{began + self.seconds - now:.3f}",
             "X-RateLimit-Bucket": "messages",
         }
+
+
+@dataclass(slots=True)
+class Stored:
+    """One file. address: instead of its true one. gate: whether its address gives it out, or how it does not."""
+
+    id: str
+    data: bytes
+    name: str
+    content_type: str | None
+    server: str
+    address: Any = None
+    gate: Literal["open", "redirect", "gone", "trouble", "cut", "hang"] = "open"
+    signature: int = 1
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The file as a message tells of it, with an address that works until `expire`."""
+        true = f"{self.server}/attachments/{self.id}/{self.name}?ex={self.signature}"
+        return {
+            "id": self.id,
+            "filename": self.name,
+            "size": len(self.data),
+            "content_type": self.content_type,
+            "url": true if self.address is None else self.address,
+        }
+
+    def expire(self) -> None:
+        """Let every address that was told run out."""
+        self.signature += 1
 
 
 @dataclass(frozen=True, slots=True)

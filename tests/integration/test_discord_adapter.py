@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.base import AdapterState, InboundMessage, Place, Verdict
+from adapters.base import AdapterState, InboundMessage, Place, Reports, Unreadable, Verdict
 from adapters.discord import DiscordAdapter, waiting
 from tests.emulators.discord import FORUM, GUILD, TEXT, THREAD, TOKEN, DiscordEmulator
 
@@ -272,6 +272,35 @@ async def test_malformed_events_are_set_aside_and_the_rest_goes_on(
     assert {note["kind"] for note in notes} >= {"MESSAGE_CREATE", "MESSAGE_DELETE", "INTERACTION_CREATE"}
     assert not any("secret" in note["data"] for note in notes)
     assert not [entry for entry in logs if entry["event"] == "discord_job_failed"]
+
+
+async def test_what_cannot_be_read_is_recorded_before_its_channel_goes_on(
+    discord: DiscordEmulator, adapter: DiscordAdapter, gateway: Gateway
+) -> None:
+    """Without secrets; a record that fails is made again. An event that names no channel is recorded, too."""
+    failures = [OSError("disk full")]
+    kept: list[Unreadable] = []
+
+    async def report(event: Unreadable) -> None:
+        assert not gateway.texts
+        if failures:
+            raise failures.pop()
+        kept.append(event)
+
+    assert isinstance(adapter, Reports)
+    adapter.report_to(report)
+    await adapter.start(gateway.deliver)
+    discord.gateway.dispatch("INTERACTION_CREATE", {"id": 1, "channel_id": TEXT, "guild_id": GUILD, "token": "secret"})
+    discord.say("after")
+    await discord.until(lambda: gateway.texts == ["after"])
+    gateway.taken.clear()
+    discord.gateway.dispatch("MESSAGE_CREATE", {"id": "1"})
+    await discord.until(lambda: len(kept) == 2)
+
+    assert [(event.platform, event.account) for event in kept] == [("discord", "main")] * 2
+    assert [event.reason.partition(":")[0] for event in kept] == ["INTERACTION_CREATE", "MESSAGE_CREATE"]
+    assert "<token>" in kept[0].raw
+    assert "secret" not in kept[0].raw
 
 
 @pytest.mark.parametrize("frame", ["this is no JSON", "[]", '"text"', '{"op": 0, "t": "READY", "s": 1, "d": {}}'])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.base import InboundMessage, Place, Sender
-from adapters.discord.events import MalformedEvent, Me, called, deleted, edited, said
+from adapters.base import Attachment, InboundMessage, Place, Quoted, Sender
+from adapters.discord.events import Me, called, deleted, edited, said
+from adapters.discord.fields import MalformedEvent
 
 ME = Me("1000", "1000", "91000")
 ROOM = Place("discord", "main", "group", "501", name="general")
@@ -104,6 +105,22 @@ def test_a_reply_to_the_bot_is_meant_for_it() -> None:
     assert (gone.addressed, gone.reply_to) == (False, "70")
 
 
+def test_a_reply_tells_what_it_answers() -> None:
+    """With the name that people see; what has no words is named, what cannot be read is left out."""
+    reference = {"message_id": "70", "channel_id": "501"}
+
+    def quoted(answered: object) -> Quoted | None:
+        return heard(message_reference=reference, referenced_message=answered, type=19).quoted
+
+    assert quoted(message("ask <@43>", mentions=[{"id": "43", "username": "bob"}])) == Quoted("ask @bob", "Ann")
+    files = [{"id": "5", "filename": "a.png", "content_type": "image/png"}]
+    assert quoted(message("", attachments=files)) == Quoted("[image: a.png]", "Ann")
+    assert quoted(message("")) is None
+    assert quoted(message("x", mentions="many")) is None
+    assert quoted(None) is None
+    assert heard().quoted is None
+
+
 @pytest.mark.parametrize(
     ("written", "place", "kind"),
     [
@@ -145,19 +162,23 @@ def test_the_name_is_the_one_people_see() -> None:
     assert heard(author={"id": "42", "username": "ann", "global_name": None}).sender.name == "ann"
 
 
-def test_content_without_words_is_named() -> None:
-    """Files, stickers, polls and forwarded messages; files are described for whoever fetches them."""
+def test_files_are_described_by_what_stays() -> None:
+    """In order, with or without words; their addresses run out, so they are named by their ids."""
     picture = {"id": "5", "filename": "a.png", "size": 9, "url": "https://cdn/a.png", "content_type": "image/png"}
-    told = heard("", attachments=[picture, {**picture, "id": "6", "filename": "b.bin", "content_type": None}])
-    assert told.text == "[image: a.png]\n[document: b.bin]"
-    assert told.extra["attachments"][0] == {
-        "id": "5",
-        "name": "a.png",
-        "type": "image/png",
-        "size": 9,
-        "url": "https://cdn/a.png",
-    }
+    told = heard("", attachments=[picture, {"id": "6", "filename": "b.bin", "content_type": None, "size": -1}])
+    assert told.text == ""
+    assert told.attachments == (
+        Attachment("501/77/5", "image", "a.png", "image/png", 9),
+        Attachment("501/77/6", "file", "b.bin"),
+    )
     assert heard("look", attachments=[picture]).text == "look"
+    assert heard("<@1000>", attachments=[picture], mentions=[GATEBOT]).text == ""
+    spoken = heard("", flags=8192, attachments=[{**picture, "content_type": "audio/ogg"}])
+    assert [one.kind for one in spoken.attachments] == ["voice"]
+
+
+def test_content_without_words_is_named() -> None:
+    """Stickers, polls and forwarded messages."""
     assert heard("", sticker_items=[{"id": "1", "name": "wave"}]).text == "[sticker: wave]"
     assert heard("", poll={"question": {"text": "Tea?"}}).text == "[poll: Tea?]"
     forward: dict[str, Any] = {
@@ -166,6 +187,8 @@ def test_content_without_words_is_named() -> None:
     }
     assert heard("", **forward).text == "[forwarded: the news]"
     assert heard("", **forward).reply_to is None
+    forward["message_snapshots"][0]["message"] = {"content": "", "attachments": [{"id": "5", "filename": "b.pdf"}]}
+    assert heard("", **forward).text == "[forwarded: [document: b.pdf]]"
 
 
 def test_an_edit_has_a_key_of_its_time() -> None:
@@ -174,6 +197,7 @@ def test_an_edit_has_a_key_of_its_time() -> None:
     assert one is not None
     assert (one.kind, one.text, one.message_id) == ("edit", "better", "77")
     assert one.dedupe_key == "e:77:1795946400123"
+    assert one.subject == heard().dedupe_key
     two = edited(message("better", edited_timestamp="2026-11-29T10:00:00.223+00:00"), ROOM, ME, 5.0)
     assert two is not None
     assert two.dedupe_key == "e:77:1795946400223"
@@ -185,6 +209,7 @@ def test_a_deletion_names_nobody() -> None:
     """Discord does not say who wrote the message or took it away."""
     told = deleted("77", ROOM, 5.0)
     assert (told.kind, told.dedupe_key, told.sender, told.addressed) == ("delete", "d:77", Sender(None), False)
+    assert told.subject == heard().dedupe_key
 
 
 def interaction(**more: Any) -> dict[str, Any]:
