@@ -44,9 +44,14 @@ ORDER BY r.created_at, r.session_key LIMIT 1000
 
 
 def session_for(rx: Rx, session_key: str) -> SessionRow | None:
-    """Return the tip of the conversation that a key points at, ended or not; None without a route."""
+    """Return the tip of the conversation that a key points at, ended or not; None without a route.
+
+    So is a route whose session another tool has deleted without its foreign keys: the next message begins anew there.
+    """
     target = rx.value(TARGET, (session_key,))
-    return None if target is None else session_row(rx, live_tip(rx, target))
+    if target is None or session_row(rx, target) is None:
+        return None
+    return session_row(rx, live_tip(rx, target))
 
 
 def point(tx: Tx, session_key: str, session_id: str, place_row: int, person_id: str | None) -> None:

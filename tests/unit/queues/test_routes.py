@@ -35,6 +35,20 @@ async def test_an_ended_session_is_still_where_the_key_leads(bench: Bench) -> No
     assert session["end_reason"] == "idle"
 
 
+async def test_a_session_deleted_by_another_tool_leaves_no_dead_end(bench: Bench) -> None:
+    """Most tools do not enforce foreign keys: the route stays, and the next message at the place begins anew."""
+    await bench.turns.finish(fence(await bench.claimed()), NewMessage("assistant", "hi"))
+    bench.connection.execute("PRAGMA foreign_keys = OFF")
+    bench.connection.execute("DELETE FROM sessions WHERE id = 'session-t1'")
+    bench.connection.execute("PRAGMA foreign_keys = ON")
+    assert await bench.routes.session_for(KEY) is None
+    claim = await bench.claimed("m:2", "t2")
+    assert (claim.session_id, claim.created) == ("session-t2", True)
+    session = await bench.routes.session_for(KEY)
+    assert session is not None
+    assert session["id"] == "session-t2"
+
+
 async def test_a_conversation_knows_all_keys_that_lead_to_it(bench: Bench) -> None:
     """With the places to answer at."""
     await bench.effects.apply([StartSession("one", HOME, "telegram", "owner", "s1")])
