@@ -189,7 +189,8 @@ class DiscordAdapter:
 
     async def send(self, place: Place, part: OutboundPart) -> Receipt:
         """Send one part; see `adapters.discord.sending` for which error means what."""
-        return await self._call(send_part(self._client(), place, part))
+        client = self._client()
+        return await self._call(send_part(client, place, part, self._channels.parent_of(client, place.chat)))
 
     async def fetch(self, reference: str, write: Write) -> None:
         """Fetch a file by the ids of its message and its own; see `adapters.discord.fetching`."""
@@ -240,6 +241,10 @@ class DiscordAdapter:
         """Take in a message or a command."""
         if self._intake is not None:
             self._intake.take(client, name, data)
+
+    def on_thread_gone(self, told: Any) -> None:
+        """Remember where answers go that were meant for the thread."""
+        self._channels.learn_thread(told)
 
     async def _run(self, supervisor: Supervisor) -> None:
         """Keep connected; should that end by itself, the state says so, and whoever started us starts again."""

@@ -110,6 +110,9 @@ class Listener(Protocol):
     def on_event(self, client: GatewayClient, name: str, data: Any) -> None:
         """An event about a message or an interaction, as it came."""
 
+    def on_thread_gone(self, told: Any) -> None:
+        """A thread was deleted; what Discord tells of it, as it came."""
+
     def on_connection(self, client: GatewayClient) -> None:
         """The connection was lost or is there again."""
 
@@ -251,6 +254,11 @@ class _State(ConnectionState["GatewayClient"]):
             super().parse_guild_create(data)
         finally:
             self._arrived(data.get("id"))
+
+    def parse_thread_delete(self, data: Any) -> None:
+        """Hand on which channel a thread had, before the library forgets it."""
+        self._listener.on_thread_gone(data)
+        super().parse_thread_delete(data)
 
     def _arrived(self, guild: str | None) -> None:
         self._awaited.discard(guild or "")

@@ -10,7 +10,8 @@ Which error means what:
 - the connection never came about: `RetryLater`. It broke or timed out later, a status 5xx, or an answer that makes no
   sense: `UnknownOutcome`.
 - token refused: `RetryLater` for the whole account; the answer waits until the configuration is mended.
-- channel or thread gone, locked or closed to the bot, a person who takes no direct messages: `Gone`.
+- the thread is gone, its channel is known: sent to the channel, and the receipt says so.
+- channel or thread gone otherwise, locked or closed to the bot, a person who takes no direct messages: `Gone`.
 - slow mode: `RetryLater`. Any other refusal: `Refused`.
 - the answered message is gone or may not be answered: sent at once without the reference.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import aiohttp
@@ -44,11 +46,12 @@ _NOT_FOUND = 404
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 
+_UNKNOWN_CHANNEL = 10003
 _BAD_FORM = 50035
 _NO_HISTORY = 160002
 _SLOW_MODE: Final = frozenset({20016, 20028})
 _GONE: Final[Mapping[int, str]] = {
-    10003: "the channel does not exist any more",
+    _UNKNOWN_CHANNEL: "the channel does not exist any more",
     10004: "the server does not exist any more, or the bot was removed from it",
     40333: "the channel is closed to the bot",
     50001: "the bot cannot see the channel; give it the permission View Channel",
@@ -61,8 +64,8 @@ _GONE: Final[Mapping[int, str]] = {
 }
 
 
-async def send_part(client: GatewayClient, place: Place, part: OutboundPart) -> Receipt:
-    """Send one part; raises a SendError."""
+async def send_part(client: GatewayClient, place: Place, part: OutboundPart, parent: str | None = None) -> Receipt:
+    """Send one part; raises a SendError. parent: the channel that the thread `place` belongs to, where it is known."""
     number = channel_number(place)
     reference = None
     if part.reply_to is not None and part.reply_to.isascii() and part.reply_to.isdigit():
@@ -75,7 +78,23 @@ async def send_part(client: GatewayClient, place: Place, part: OutboundPart) -> 
                 raise
             return await _send(client, number, part, None)
     except Exception as error:
-        raise send_error(error, client) from error
+        told = send_error(error, client)
+        if parent is None or not (isinstance(error, discord.NotFound) and error.code == _UNKNOWN_CHANNEL):
+            raise told from error
+        return await _send_to_parent(client, parent, part, told)
+
+
+async def _send_to_parent(client: GatewayClient, parent: str, part: OutboundPart, told: SendError) -> Receipt:
+    """Send to the channel what was meant for its thread; where that takes nothing (a forum), it is gone."""
+    try:
+        receipt = await _send(client, int(parent), part, None)
+    except Exception as error:
+        instead = send_error(error, client)
+        if isinstance(instead, Gone | Refused):
+            raise told from error
+        raise instead from error
+    note = "The thread does not exist any more; what was meant for it was put into its channel."
+    return replace(receipt, note=note, thread_gone=True)
 
 
 async def _send(

@@ -269,6 +269,12 @@ class DiscordEmulator:
         else:
             self._tell("MESSAGE_DELETE_BULK", channel, {"ids": list(numbers), "channel_id": channel.id})
 
+    def delete_thread(self, number: str) -> None:
+        """Let somebody delete a thread with everything in it."""
+        channel = self.channels.pop(number)
+        told = {"id": number, "guild_id": channel.guild, "parent_id": channel.parent, "type": channel.kind}
+        self.gateway.dispatch("THREAD_DELETE", told)
+
     def call(
         self, command: str, argument: str | None = None, *, channel: str = TEXT, user: str = "42", times: int = 1
     ) -> Call:

@@ -30,7 +30,7 @@ _counter = itertools.count(1)
 
 FaultAction = Literal["refuse", "limit", "drop", "hang", "delay", "garbage"]
 #: Names of the types of channels, and their numbers.
-Kind = {"text": 0, "dm": 1, "voice": 2, "announcement": 5, "thread": 11, "forum": 15}
+Kind = {"text": 0, "dm": 1, "voice": 2, "announcement": 5, "thread": 11, "private": 12, "forum": 15}
 
 
 def snowflake() -> str:
