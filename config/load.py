@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["load_settings"]
 
 _SHOWN = 60
+_LINE = re.compile(r"(.*), line (\d+)")
 # Tokens of the platforms, and long random text of any kind: people put them behind the wrong key.
 _LOOKS_SECRET = re.compile(r"\d{5,}:[\w-]{6,}|xox[a-z]-|xapp-|://[^/\s]*@|(?=\S*\d)(?=\S*[A-Za-z])[\w.+/=-]{24,}")
 
@@ -50,7 +51,7 @@ def load_settings(home: Home | None = None, environ: Mapping[str, str] | None = 
     else:
         if not problems:
             return settings
-    raise ConfigError(problems)
+    raise ConfigError(sorted(problems, key=_position))
 
 
 def _problems(error: ValidationError, layers: Layers, file: str) -> list[Problem]:
@@ -61,6 +62,12 @@ def _problems(error: ValidationError, layers: Layers, file: str) -> list[Problem
         where = layers.origin(path) or file
         found.setdefault(path, Problem(where, _sentence(detail, path)))
     return list(found.values())
+
+
+def _position(problem: Problem) -> tuple[str, int]:
+    """Orders problems as a person mends them: file by file, from top to bottom."""
+    line = _LINE.match(problem.where)
+    return (line[1], int(line[2])) if line else (problem.where, 0)
 
 
 def _as_written(location: KeyPath, layers: Layers) -> KeyPath:

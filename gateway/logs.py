@@ -116,6 +116,7 @@ class _Formatter(structlog.stdlib.ProcessorFormatter):
             foreign_pre_chain=_PREPARED,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _without_nothing,
                 structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback),
             ],
         )
@@ -141,6 +142,13 @@ def _caught_now(
 
 def _told(sentence: str) -> logging.LogRecord:
     return logging.LogRecord(__name__, logging.WARNING, __file__, 0, sentence, None, None)
+
+
+def _without_nothing(
+    _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Leave out what has no value: `problem=None` reads like a problem."""
+    return {name: value for name, value in event.items() if value is not None}
 
 
 _PREPARED: list[structlog.typing.Processor] = [

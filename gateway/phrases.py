@@ -13,8 +13,10 @@ from datetime import timedelta
 
 import humanize
 
-__all__ = ["age", "clock", "folded", "harmless", "inert", "one_line", "plural", "until"]
+__all__ = ["age", "clock", "entrance", "folded", "harmless", "inert", "one_line", "plural", "until"]
 
+#: How entrances are written where their name with a capital letter is not it.
+_ENTRANCES = {"cli": "terminal", "web": "web", "email": "e-mail"}
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#])")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]+")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -40,6 +42,11 @@ def clock(then: float) -> str:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(then))
     except (OverflowError, ValueError, OSError):
         return "?"
+
+
+def entrance(source: str) -> str:
+    """The name of an entrance or platform as people write it: `terminal`, `web`, `Telegram`."""
+    return _ENTRANCES.get(source, source.capitalize())
 
 
 def plural(count: int, noun: str) -> str:

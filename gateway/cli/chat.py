@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.options import Continue
+from gateway.cli.options import Continue, sub_command
 from gateway.cli.running import async_run, fail, settings_of_home
 
 __all__ = ["MAX_CHARACTERS", "app", "chat"]
@@ -23,7 +23,7 @@ MAX_CHARACTERS = 1_000_000
 #: UTF-8 needs at most four bytes for a character.
 _MAX_BYTES = 4 * MAX_CHARACTERS
 
-app = typer.Typer()
+app = sub_command()
 
 
 @app.command()

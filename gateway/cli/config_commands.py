@@ -13,11 +13,12 @@ import typer
 
 from config import ConfigError, Home, load_settings
 from config.template import as_data, as_yaml, template
+from gateway.cli.options import sub_command
 from gateway.cli.running import fail
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Show, check and make the settings.", no_args_is_help=True)
+app = sub_command("Show, check and make the settings.")
 
 
 @app.command()

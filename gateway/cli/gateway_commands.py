@@ -16,7 +16,7 @@ import anyio
 import typer
 
 from gateway.bell import Bell
-from gateway.cli.options import AsJson
+from gateway.cli.options import AsJson, sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run, fail, our_home, own_command, settings_of_home
 from gateway.phrases import age, plural
@@ -33,7 +33,7 @@ __all__ = ["app"]
 STOP_SECONDS = 12.0
 LOOK_SECONDS = 0.5
 
-app = typer.Typer(help="Run the gateway, see how it is, stop it.", no_args_is_help=True)
+app = sub_command("Run the gateway, see how it is, stop it.")
 
 
 @app.command()

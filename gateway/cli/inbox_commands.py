@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gateway.cli.options import sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run, our_home
 from gateway.phrases import age, harmless, one_line
@@ -22,7 +23,7 @@ __all__ = ["app"]
 
 SHOWN_CHARACTERS = 200
 
-app = typer.Typer(help="See what came in and was set aside.", no_args_is_help=True)
+app = sub_command("See what came in and was set aside.")
 
 
 @app.callback()

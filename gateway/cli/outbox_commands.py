@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gateway.cli.options import sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run, fail, our_home
 from gateway.owner import OWNER, owner_sees
@@ -32,7 +33,7 @@ OPEN = STATES[:4]
 SHOWN_CHARACTERS = 80
 _HIDDEN = "(of somebody else)"
 
-app = typer.Typer(help="See what is to be delivered, try it again, drop it.", no_args_is_help=True)
+app = sub_command("See what is to be delivered, try it again, drop it.")
 
 Ids = Annotated[list[int], typer.Argument(metavar="ID...", help="Numbers that `threadline outbox list` shows.")]
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.options import sub_command
 from gateway.cli.output import write
 from gateway.cli.running import async_run, fail, settings_of_home
 from gateway.pairing import CODE_TTL_SECONDS, PairingDesk
-from gateway.phrases import one_line
+from gateway.phrases import entrance, one_line
 from gateway.platforms import served_accounts
 from session_store import SessionDB
 
@@ -21,7 +22,7 @@ __all__ = ["app", "pair"]
 
 PLATFORMS = ("telegram", "slack", "discord", "email")
 
-app = typer.Typer()
+app = sub_command()
 
 
 @app.command()
@@ -42,12 +43,13 @@ def pair(
     code = async_run(_issue(home, platform, wanted))
     write(f"{code[:4]}-{code[4:]}")
     whose = f"becomes {wanted}'s" if wanted else "becomes yours"
+    where = "in a mail to the gateway" if platform == "email" else f"to your {entrance(platform)} bot in a direct chat"
     _note(
-        f"Send this code to your {platform} bot in a direct chat within {CODE_TTL_SECONDS / 60:.0f} minutes; "
+        f"Send this code {where} within {CODE_TTL_SECONDS / 60:.0f} minutes; "
         f"the account that sends it {whose}. It works once."
     )
     if not any(served == platform for served, _ in served_accounts(settings)):
-        _note(f"Note: no {platform} account is enabled in {home.config_file} yet.")
+        _note(f"Note: no {entrance(platform)} account is enabled in {home.config_file} yet.")
 
 
 def _note(sentence: str) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from gateway.commands.registry import Command, CommandContext, Reply
-from gateway.phrases import age, inert, one_line
+from gateway.phrases import age, entrance, inert, one_line
 from gateway.tools.session_search import SessionSearchTool
 
 __all__ = ["SEARCH", "SESSIONS"]
@@ -24,7 +24,8 @@ async def _sessions(context: CommandContext, argument: str) -> Reply:
     for number, row in enumerate(rows, start=1):
         name = inert(one_line(row["title"] or row["preview"] or "(empty)", 60))
         mark = " (this one)" if row["id"] == here else ""
-        lines.append(f"{number}. {name}{mark}: {row['source']}, {age(row['last_active'], context.now)}, `{row['id']}`")
+        seen = f"{entrance(row['source'])}, {age(row['last_active'], context.now)}"
+        lines.append(f"{number}. {name}{mark}: {seen}, `{row['id']}`")
     return Reply("\n".join(lines))
 
 
@@ -45,7 +46,7 @@ async def _search(context: CommandContext, argument: str) -> Reply:
     for number, hit in enumerate(results, start=1):
         name = inert(one_line(hit["title"] or hit["session_id"], 60))
         snippet = inert(one_line(hit["snippet"].replace(">>>", "").replace("<<<", ""), 200))
-        lines.append(f"{number}. **{name}** ({hit['source']}, {hit['when']}): {snippet}")
+        lines.append(f"{number}. **{name}** ({entrance(hit['source'])}, {hit['when']}): {snippet}")
     return Reply("\n".join(lines))
 
 

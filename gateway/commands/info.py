@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from gateway.commands.registry import Command, CommandContext, Reply
 from gateway.owner import OWNER
-from gateway.phrases import age, inert, one_line, plural, until
-from gateway.places import place_ref
+from gateway.phrases import age, entrance, inert, one_line, plural, until
+from gateway.places import LOCAL_PLATFORMS, place_ref
+
+if TYPE_CHECKING:
+    from adapters.base import Place
 
 __all__ = ["STATUS", "WHOAMI", "help_command"]
 
@@ -27,7 +31,9 @@ async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
         lines += [
             f"Session `{session['id']}`, {title}.",
             f"{plural(session['message_count'], 'message')}, begun {age(session['started_at'], context.now)}.",
-            f"A turn is running since {age(running['started_at'], context.now)}." if running else "No turn is running.",
+            f"A turn is running, begun {age(running['started_at'], context.now)}."
+            if running
+            else "No turn is running.",
         ]
     lines += await _on_its_way(context)
     if context.person_id == OWNER and context.place.private:
@@ -70,7 +76,8 @@ async def _gateways(context: CommandContext) -> list[str]:
     if not gateways:
         return ["No gateway is running; only the terminal works."]
     return [
-        f"Gateway since {age(row['started_at'], context.now)}: {', '.join(map(inert, row['accounts']))}."
+        f"A gateway is running, started {age(row['started_at'], context.now)}: "
+        f"{', '.join(map(inert, row['accounts']))}."
         for row in gateways
     ]
 
@@ -85,10 +92,18 @@ async def _whoami(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
         person = await context.db.people.get(context.person_id)
         name = (person["name"] or person["display"]) if person is not None else None
         who = inert(name) if name else "a guest"
-    where = f"{place.platform}, {place.chat_type}" + (f", topic {place.thread}" if place.thread else "")
     identity = f" (id `{context.user_id}`)" if context.user_id else ""
     scope = "only what was said in this room" if context.visible_to.within_room else "your own sessions and your rooms'"
-    return Reply(f"You are {who}{identity} in {where}.\nSearches here see {scope}.")
+    return Reply(f"You are {who}{identity}, {_where(place)}.\nSearches here see {scope}.")
+
+
+def _where(place: Place) -> str:
+    """A place in words."""
+    if place.platform in LOCAL_PLATFORMS:
+        return f"in the {entrance(place.platform)} chat"
+    name = entrance(place.platform)
+    chat = f"in a direct chat on {name}" if place.private else f"in a {place.chat_type} on {name}"
+    return chat + (f", topic {inert(place.thread)}" if place.thread else "")
 
 
 def help_command(commands: Callable[[], Sequence[Command]]) -> Command:

@@ -112,7 +112,10 @@ async def bind(host: str, port: int) -> socket.socket:
 
 def _why(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use by another program. Stop it, or set web.port to a free port."
+        return (
+            f"Port {port} on {host} is in use, by another program or by a gateway that runs already "
+            "(`threadline gateway status` tells). Stop it, or set web.port to a free port; 0 takes any."
+        )
     if error.errno == errno.EACCES:
         return f"Port {port} may not be opened by this user. Set web.port to a number above 1023."
     if error.errno == errno.EADDRNOTAVAIL:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import typer
 
+from gateway.cli.options import sub_command
 from gateway.cli.running import async_run, fail, our_home
 from gateway.owner import owner_sees
 from session_store import SessionDB, Visibility
@@ -15,7 +16,7 @@ __all__ = ["app", "gone", "on_store", "one_session"]
 
 T = TypeVar("T")
 
-app = typer.Typer(help="List, read, search, name, export and clear sessions.", no_args_is_help=True)
+app = sub_command("List, read, search, name, export and clear sessions.")
 
 
 def on_store(work: Callable[[SessionDB, Visibility], Awaitable[T]]) -> T:

@@ -165,5 +165,5 @@ async def test_works_beside_a_gateway_and_shows_what_is_said_on_the_page(home: P
             shown = await asyncio.to_thread(person.sees, "> said on the page\n  (web)\nKept: said on the page")
             assert shown.count("Kept: said in the terminal") == 1
             await asyncio.to_thread(person.enter, "/status")
-            await asyncio.to_thread(person.sees, "Gateway since")
+            await asyncio.to_thread(person.sees, "A gateway is running")
             assert await asyncio.to_thread(person.leave) == 0

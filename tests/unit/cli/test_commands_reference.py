@@ -13,6 +13,7 @@ import typer
 
 from gateway.cli.main import app
 from gateway.commands import default_registry
+from tests.unit.cli.conftest import Threadline
 
 pytestmark = pytest.mark.documents
 
@@ -68,3 +69,14 @@ def test_every_slash_command_is_documented_as_it_is_and_no_other() -> None:
     told = re.findall(r"^\| (`/.*`) \| (.*) \|$", text, flags=re.MULTILINE)
 
     assert told == [(f"`{command.usage}`", command.summary) for command in default_registry().commands]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands(typer.main.get_command(app), "threadline")])
+def test_help_is_plain_and_looks_alike_for_every_command(threadline: Threadline, name: str) -> None:
+    """No frames, no names of types, and completion is a matter of the whole program."""
+    shown = threadline(*name.split()[1:], "--help").stdout
+
+    assert shown.startswith(f"Usage: {name}")
+    assert "╭" not in shown
+    assert "<bool>" not in shown
+    assert ("--install-completion" in shown) == (name == "threadline")

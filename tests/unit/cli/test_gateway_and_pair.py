@@ -62,6 +62,14 @@ def test_a_gateway_elsewhere_is_told_and_left_alone(threadline: Threadline, fill
     assert "web: starting (does not answer)" in shown.stdout
 
 
+def test_pair_says_where_the_code_goes(threadline: Threadline) -> None:
+    """In the words of the platform."""
+    assert "to your Telegram bot in a direct chat" in threadline("pair", "telegram").stderr
+    mail = threadline("pair", "email").stderr
+    assert "in a mail to the gateway" in mail
+    assert "no e-mail account is enabled" in mail
+
+
 def test_pair_prints_the_code_alone_on_stdout(threadline: Threadline) -> None:
     """Unambiguous characters; what to do with it is for the person, on stderr."""
     done = threadline("pair", "telegram")
@@ -69,7 +77,7 @@ def test_pair_prints_the_code_alone_on_stdout(threadline: Threadline) -> None:
     assert done.exit_code == 0
     assert re.fullmatch(r"[A-HJ-NP-Z2-9]{4}-[A-HJ-NP-Z2-9]{4}\n", done.stdout)
     assert "becomes yours. It works once." in done.stderr
-    assert "Note: no telegram account is enabled" in done.stderr
+    assert "Note: no Telegram account is enabled" in done.stderr
     assert "becomes Grace's" in threadline("pair", "telegram", "--as", "Grace").stderr
 
 

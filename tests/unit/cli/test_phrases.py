@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.cli.output import as_json
-from gateway.phrases import age, clock, folded, harmless, inert, one_line, plural
+from gateway.phrases import age, clock, entrance, folded, harmless, inert, one_line, plural
 
 ANY_TEXT = st.text(st.characters())
 ANY_VALUE = st.recursive(
@@ -88,3 +88,13 @@ def test_counts_and_tools() -> None:
 def test_inert_text_neither_formats_nor_mentions() -> None:
     """Each sign is escaped."""
     assert inert("*a* [b](c) @d") == r"\*a\* \[b\](c) @" + "\u2060d"
+
+
+def test_entrances_have_the_names_that_people_use() -> None:
+    """Ours are words, platforms are names."""
+    assert [entrance(source) for source in ("cli", "web", "email", "telegram")] == [
+        "terminal",
+        "web",
+        "e-mail",
+        "Telegram",
+    ]

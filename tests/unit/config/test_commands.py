@@ -104,8 +104,8 @@ def test_check_tells_every_problem_on_a_line(home: Path) -> None:
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines() == [
-        f'{home / "config.yaml"}, line 2: busy is "x"; expected `queue`, `interrupt` or `steer`',
         f"{home / 'config.yaml'}, line 1: web.prot is not a known key; did you mean web.port?",
+        f'{home / "config.yaml"}, line 2: busy is "x"; expected `queue`, `interrupt` or `steer`',
     ]
 
 

@@ -266,3 +266,15 @@ def test_any_text_is_settings_or_a_list_of_problems(tmp_path_factory: pytest.Tem
     (home / "config.yaml").write_text(text, encoding="utf-8")
     with contextlib.suppress(ConfigError):
         load_settings(Home(home), {})
+
+
+def test_problems_are_told_file_by_file_from_top_to_bottom(tmp_path: Path) -> None:
+    """In the order in which a person mends them, whatever kind they are."""
+    text = "web:\n  prot: 1\n  port: http\nsession_reset: {mode: x}\nwebb: {}\n" + "\n" * 5 + "busy: x\n"
+
+    found = problems(tmp_path, text, {"THREADLINE_WEB__PRT": "1"})
+
+    assert [one.split(":")[0] for one in found] == [
+        *(f"config.yaml, line {line}" for line in (2, 3, 4, 5, 11)),
+        "environment variable THREADLINE_WEB__PRT",
+    ]

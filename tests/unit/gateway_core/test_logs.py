@@ -167,3 +167,16 @@ def test_formatting_a_record_is_not_the_callers_work() -> None:
         """
     )
     assert out.strip() == "[False]"
+
+
+def test_what_has_no_value_is_left_out() -> None:
+    """Only None: an empty text or a zero is a value."""
+    _, err = run(
+        """
+        set_up_logs()
+        structlog.get_logger().info("state", problem=None, count=0, state="connected")
+        """
+    )
+    assert "problem" not in err
+    assert "count=0" in err
+    assert "state=connected" in err

@@ -51,3 +51,28 @@ def test_every_document_is_listed_or_linked() -> None:
     unlinked = [path for path in DOCUMENTS if path.resolve() not in linked and path not in start]
 
     assert [str(path.relative_to(ROOT)) for path in unlinked if path.name != "CHANGELOG.md"] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_of_the_code_that_documents_name_exist(document: Path) -> None:
+    """Who follows a name into the code arrives there."""
+    named = re.findall(
+        r"`((?:adapters|config|gateway|session_store|scripts|tests|docs|benchmarks)/[\w./-]*)`",
+        document.read_text(encoding="utf-8"),
+    )
+
+    missing = [name for name in named if not (ROOT / name).exists()]
+
+    assert missing == []
+
+
+def test_modules_on_the_map_of_the_house_exist() -> None:
+    """The drawing at the top of docs/architecture.md is the house as it stands."""
+    drawing = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("```")[1]
+    inside = drawing[drawing.index("gateway/") :]
+    named = [name for name in re.findall(r"\b\w+(?:\.py|/)", inside) if name != "gateway/"]
+
+    missing = [name for name in named if not (ROOT / "gateway" / name).exists()]
+
+    assert named
+    assert missing == []
