@@ -8,13 +8,22 @@ from __future__ import annotations
 from config.errors import ConfigError, Problem
 from config.home import Home
 from config.load import load_settings
-from config.platforms import Account, DiscordAccount, EmailAccount, Platforms, SlackAccount, TelegramAccount
+from config.platforms import (
+    Account,
+    ChatAccount,
+    DiscordAccount,
+    EmailAccount,
+    Platforms,
+    SlackAccount,
+    TelegramAccount,
+)
 from config.sections import Agent, Delivery, Display, Identities, Platform, SessionReset, Web
 from config.settings import Settings
 
 __all__ = [
     "Account",
     "Agent",
+    "ChatAccount",
     "ConfigError",
     "Delivery",
     "DiscordAccount",

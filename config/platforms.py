@@ -34,6 +34,7 @@ from config.sections import (
 __all__ = [
     "MAIN",
     "Account",
+    "ChatAccount",
     "DiscordAccount",
     "EmailAccount",
     "Platforms",
@@ -108,6 +109,11 @@ class Account(Section):
     )
     allowed_users: UserIds = setting((), "a list of user ids", _ALLOWED)
     allow_all: bool = setting(False, "true or false", "Serve everybody who finds the account.")
+
+
+class ChatAccount(Account):
+    """An account where people meet in groups, and bots among them."""
+
     groups: Literal["mention", "always"] = setting(
         "mention",
         "`mention` or `always`",
@@ -131,7 +137,7 @@ def _needed(value: _ValueT, info: ValidationInfo, origin: str) -> _ValueT:
     return value
 
 
-class TelegramAccount(Account):
+class TelegramAccount(ChatAccount):
     """A Telegram bot."""
 
     token: Secret = setting(None, "the token of the bot, or null", "Token of the bot, from @BotFather.")
@@ -148,7 +154,7 @@ class TelegramAccount(Account):
         return _needed(token, info, "@BotFather gives it")
 
 
-class SlackAccount(Account):
+class SlackAccount(ChatAccount):
     """A Slack app in one workspace."""
 
     identified_by: ClassVar[str] = "bot_token"
@@ -172,7 +178,7 @@ class SlackAccount(Account):
         return _needed(token, info, "the settings page of the app shows it")
 
 
-class DiscordAccount(Account):
+class DiscordAccount(ChatAccount):
     """A Discord bot."""
 
     token: Secret = setting(None, "the token of the bot, or null", "Token of the bot, from the developer portal.")

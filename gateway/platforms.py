@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from adapters.base import Adapter
-    from config import Account, EmailAccount, Settings, SlackAccount
+    from config import ChatAccount, EmailAccount, Settings, SlackAccount
 
 __all__ = ["Served", "make_adapters", "served_accounts"]
 
@@ -70,7 +70,8 @@ def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
             base_url="",
             allowed_users=frozenset(account.allowed_users),
             allow_all=account.allow_all,
-            groups=account.groups,
+            # Every mail is a direct chat.
+            groups="mention",
             mailbox=account,
         )
         for account in settings.platforms.email
@@ -79,7 +80,7 @@ def served_accounts(settings: Settings) -> dict[tuple[str, str], Served]:
     return telegram | slack | discord | email
 
 
-def _served(account: Account, token: SecretStr, base_url: str, gateway_url: str | None = None) -> Served:
+def _served(account: ChatAccount, token: SecretStr, base_url: str, gateway_url: str | None = None) -> Served:
     return Served(
         token=token.get_secret_value(),
         base_url=base_url,

@@ -58,6 +58,8 @@ def problems(home: Path, text: str | bytes, environ: Mapping[str, str] | None = 
         ("web: {host: a b}", 'web.host is "a b"; expected a host name or an IP address'),
         ("web: 5", "config.yaml, line 1: web has a value that cannot be used"),
         ("web: [1]", "config.yaml, line 1: web is a list; expected a mapping"),
+        ("platforms: {email: {chats: {}}}", "platforms.email.chats is not a known key"),
+        ("platforms: {email: {allowed_bots: []}}", "platforms.email.allowed_bots is not a known key"),
         ("delivery: {unknown: drop}", 'delivery.unknown is "drop"; expected `resend` or `hold`'),
         ("group_sessions_per_user: maybe", 'group_sessions_per_user is "maybe"; expected true or false'),
         ("owner: {telegram: 42}", "owner.telegram is 42; expected a list of numeric user ids"),
