@@ -29,7 +29,9 @@ app = sub_command()
 @app.command()
 def chat(
     *,
-    query: Annotated[str | None, typer.Option("--query", "-q", help="Say this, print the answer, end.")] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", "-q", metavar="TEXT", help="Say this, print the answer, end.")
+    ] = None,
     resume: Continue = False,
 ) -> None:
     """Chat in the terminal, or ask once with -q. With -q and a pipe, what the pipe brings is added to the question."""
