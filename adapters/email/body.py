@@ -2,7 +2,7 @@
 
 Contract: `parsed` takes any bytes. Headers and texts come out as text whatever charset they claim or break; of
 alternatives the plain one is taken unless it is blank; texts of several parts follow each other; everything else is
-an attachment, of which only name and type are kept. Pure and synchronous.
+an attachment, of which is kept what it is called and where it stands, not what it holds. Pure and synchronous.
 Failure: markup deep or broken enough to defeat the standard library's parser raises whatever it raises; the caller
 sets such a mail aside.
 Limits: `DEEPEST` levels of parts; attached mails are named, not read.
@@ -24,7 +24,7 @@ from typing import Any, Final
 from adapters.email.hypertext import plain_of
 from adapters.email.words import unflowed
 
-__all__ = ["Attachment", "Body", "body_of", "header", "headers", "parsed"]
+__all__ = ["AttachedPart", "Body", "body_of", "header", "headers", "parsed"]
 
 DEEPEST: Final = 20
 _MOST_ATTACHMENTS: Final = 50
@@ -42,11 +42,18 @@ class _AsSent(Compat32):
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
-    """A part that is no text of the mail."""
+class AttachedPart:
+    """A part that is no text of the mail.
 
-    name: str
+    section: its number as IMAP counts parts (`2`, `1.3`), or None where it has none that can be asked for.
+    encoding: its transfer encoding, in lower case. size: bytes of what of it is there, decoded; None for a mail.
+    """
+
+    name: str | None
     type: str
+    section: str | None = None
+    encoding: str = ""
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class Body:
     """The text, history and signature included, and what is attached."""
 
     text: str
-    attachments: tuple[Attachment, ...]
+    attachments: tuple[AttachedPart, ...]
 
 
 def parsed(raw: bytes) -> Message:
@@ -75,22 +82,23 @@ def header(message: Message, name: str) -> str:
 
 def body_of(message: Message) -> Body:
     """Return the text of a mail and its attachments."""
-    attachments: list[Attachment] = []
-    text = "\n\n".join(piece.strip("\n") for piece in _texts(message, attachments, 0) if piece.strip())
+    attachments: list[AttachedPart] = []
+    text = "\n\n".join(piece.strip("\n") for piece in _texts(message, attachments, ()) if piece.strip())
     return Body(text, tuple(attachments[:_MOST_ATTACHMENTS]))
 
 
-def _texts(part: Message, attachments: list[Attachment], depth: int) -> Iterator[str]:
+def _texts(part: Message, attachments: list[AttachedPart], path: tuple[int, ...]) -> Iterator[str]:
+    """Yield the texts of a part. path: the numbers that lead to it."""
     kind = part.get_content_type()
-    if depth > DEEPEST:
-        attachments.append(Attachment("(too deep inside the mail)", kind))
+    if len(path) > DEEPEST:
+        attachments.append(AttachedPart("(too deep inside the mail)", kind))
     elif kind == "message/rfc822" or _attached(part, kind):
-        attachments.append(Attachment(_name(part), kind))
+        attachments.append(_described(part, kind, path))
     elif kind == "multipart/alternative" and part.is_multipart():
-        yield from _chosen(_parts(part), attachments, depth)
+        yield from _chosen(_parts(part), attachments, path)
     elif part.is_multipart():
-        for child in _parts(part):
-            yield from _texts(child, attachments, depth + 1)
+        for number, child in enumerate(_parts(part), 1):
+            yield from _texts(child, attachments, (*path, number))
     elif kind == "text/html":
         yield plain_of(_decoded(part))
     elif part.get_content_maintype() in {"text", "multipart"}:
@@ -102,16 +110,26 @@ def _parts(part: Message) -> list[Message]:
     return [child for child in payload if isinstance(child, Message)] if isinstance(payload, list) else []
 
 
-def _chosen(alternatives: list[Message], attachments: list[Attachment], depth: int) -> Iterator[str]:
+def _chosen(alternatives: list[Message], attachments: list[AttachedPart], path: tuple[int, ...]) -> Iterator[str]:
     """Yield the texts of the best alternative: plain before formatted, but something before nothing."""
-    ranked = sorted(alternatives, key=lambda part: part.get_content_type() != "text/plain")
-    for alternative in ranked:
-        found: list[Attachment] = []
-        texts = [text for text in _texts(alternative, found, depth + 1) if text.strip()]
+    numbered = enumerate(alternatives, 1)
+    for number, alternative in sorted(numbered, key=lambda pair: pair[1].get_content_type() != "text/plain"):
+        found: list[AttachedPart] = []
+        texts = [text for text in _texts(alternative, found, (*path, number)) if text.strip()]
         attachments.extend(found)
         if texts:
             yield from texts
             return
+
+
+def _described(part: Message, kind: str, path: tuple[int, ...]) -> AttachedPart:
+    mail = kind == "message/rfc822"
+    if mail and not path:
+        return AttachedPart(_name(part), kind)  # the numbers of its parts begin inside it
+    encoding = _from_bytes(str(part.get("Content-Transfer-Encoding", ""))).strip().lower()
+    payload = None if mail else part.get_payload(decode=True)
+    size = len(payload) if isinstance(payload, bytes) else None
+    return AttachedPart(_name(part), kind, ".".join(map(str, path)) or "1", encoding, size)
 
 
 def _attached(part: Message, kind: str) -> bool:
@@ -121,14 +139,14 @@ def _attached(part: Message, kind: str) -> bool:
     return disposition.startswith("attachment") or part.get_content_maintype() != "text" or kind == "text/calendar"
 
 
-def _name(part: Message) -> str:
+def _name(part: Message) -> str | None:
     try:
         name = part.get_filename() or ""
     except Exception:  # noqa: BLE001  (broken parameters fail in many ways; a name is not worth losing a mail)
         name = ""
     if not name and part.get_content_type() == "message/rfc822":
         name = next((header(inner, "Subject") for inner in _parts(part)), "")
-    return _UNPRINTABLE.sub("", _shown(_from_bytes(name)))[:_LONGEST_NAME] or "(without a name)"
+    return _UNPRINTABLE.sub("", _shown(_from_bytes(name)))[:_LONGEST_NAME] or None
 
 
 def _plain(part: Message) -> str:

@@ -4,7 +4,7 @@ Contract: as `adapters.base`. `start` returns when the mailbox is open and the s
 when a server cannot be reached, at once with the state `RETRYING`: connecting goes on in the background. Only what a
 changed configuration mends is a `StartError`. `stop` ends the wait for mail at once, gives sends in flight
 `STOP_GRACE` seconds and ends those that are left as the one kind of error that is true of them.
-Limits: four mails are sent at a time; a send ends within `SEND_SECONDS`.
+Limits: four mails are sent and two attachments fetched at a time; a send ends within `SEND_SECONDS`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from adapters.base import (
     AdapterState,
     Capabilities,
     Deliver,
+    FetchError,
     InboundMessage,
     OutboundPart,
     Place,
@@ -32,9 +33,11 @@ from adapters.base import (
     StartError,
     UnknownOutcome,
     Unreadable,
+    Write,
 )
 from adapters.email.account import MailAccount, tls_context
 from adapters.email.composing import Letter, answer, opening
+from adapters.email.fetching import fetch_part
 from adapters.email.formatting import MAX_CHARACTERS, render
 from adapters.email.imap import FetchedMail, ImapError
 from adapters.email.mails import PLATFORM, Arrival, NotForUs, inbound
@@ -48,6 +51,8 @@ SEND_SECONDS: Final = 30.0
 STOP_GRACE: Final = 2.5
 CLOSE_SECONDS: Final = 0.75
 SENDS_AT_ONCE: Final = 4
+#: Each is a connection of its own, and providers allow few of them.
+FETCHES_AT_ONCE: Final = 2
 #: Seconds until a part is tried again that came before the adapter was started or after it was stopped.
 _AWAY: Final = 5.0
 #: The same when it found no free place among the mails in flight.
@@ -78,6 +83,7 @@ class EmailAdapter:
         self._receiver: Receiver | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(SENDS_AT_ONCE)
+        self._fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
         self._in_flight: set[asyncio.Timeout] = set()
         self._all_sent = asyncio.Event()
         self._all_sent.set()
@@ -159,6 +165,14 @@ class EmailAdapter:
         letter = answer(self._mailbox, place, part)
         await self._transmit(letter)
         return Receipt(letter.message_id)
+
+    async def fetch(self, reference: str, write: Write) -> None:
+        """Fetch an attachment by its number in the mailbox; see `adapters.email.fetching`."""
+        async with self._fetches:
+            context = self._context
+            if context is None:
+                raise FetchError("the mail account is not connected", again=True)
+            await fetch_part(self._mailbox, context, reference, write)
 
     async def open_thread(self, place: Place, title: str) -> Place:
         """Send a mail that begins a thread with `title` as its subject; raises a SendError."""

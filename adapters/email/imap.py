@@ -40,6 +40,9 @@ _LITERAL: Final = re.compile(rb"\{(\d{1,10})\+?\}\r\n\Z")
 _COUNT: Final = re.compile(rb"\* (\d{1,10}) (EXISTS|EXPUNGE)\b", re.IGNORECASE)
 _FETCH: Final = re.compile(rb"\* \d+ FETCH \((.*)\)\s*\Z", re.IGNORECASE | re.DOTALL)
 _QUOTED_BODY: Final = re.compile(rb'BODY\[\](?:<0>)? "((?:[^"\\]|\\.)*)"', re.IGNORECASE | re.DOTALL)
+_PART: Final = re.compile(
+    rb'BODY\[[0-9.]+\](?:<\d+>)? (?:(?P<literal>\{\d+\})|"(?P<quoted>(?:[^"\\]|\\.)*)")', re.IGNORECASE | re.DOTALL
+)
 _CODE: Final = re.compile(rb"\[([A-Z][A-Z0-9-]*)(?: ([^\]]*))?\]", re.IGNORECASE)
 
 
@@ -160,6 +163,25 @@ class ImapClient:
             if quoted := _QUOTED_BODY.search(match[1]):
                 raw = re.sub(rb"\\(.)", rb"\1", quoted[1])
             return FetchedMail(uid, raw, _number(match[1], b"RFC822.SIZE") or len(raw))
+        return None
+
+    async def fetch_part(self, uid: int, section: str, offset: int, most: int) -> bytes | None:
+        """Return up to `most` bytes of a part as it was sent, from `offset` on, without marking the mail as read.
+
+        b"" behind its end; None when the mail or the part is not there.
+        """
+        asked = f"UID FETCH {uid} (UID BODY.PEEK[{section}]<{offset}.{most}>)"
+        lines, _ = await self._command(asked.encode("ascii"))
+        for line in lines:
+            match = _FETCH.match(line.text)
+            if match is None or _number(match[1], b"UID") != uid:
+                continue
+            told = _PART.search(match[1])
+            if told is None:
+                return b"" if offset else None
+            if told["literal"] is not None:
+                return line.literals[0]
+            return re.sub(rb"\\(.)", rb"\1", told["quoted"])
         return None
 
     async def mark(self, uids: Sequence[int], flags: str) -> None:

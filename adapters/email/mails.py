@@ -6,6 +6,7 @@ the mail claims, if the account trusts that); a mail that nobody vouches for is 
 would open that person's sessions. What programs send (answering machines, lists, bounces, ourselves) is refused too, so
 that two machines never talk to each other. Copies and `Reply-To` do not matter: an answer goes to the author only.
 `MalformedMail` is raised for what cannot be understood, and nothing else.
+Attachments are described, never fetched; what of them cannot be fetched is named in the text.
 Limits: `MOST_WORDS` characters of text, and `MOST_QUOTED` of somebody else's mail that is answered to us; what was left
 out is told at the end. A command is the first line of a mail.
 """
@@ -13,14 +14,16 @@ out is told at the end. A command is the first line of a mail.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from email.message import Message
-from typing import Any, Final
+from typing import Final
 
-from adapters.base import InboundKind, InboundMessage, Place, Quoted, Sender
+from adapters.base import Attachment, InboundKind, InboundMessage, Place, Quoted, Sender
 from adapters.email.account import MailAccount
+from adapters.email.attached import described
 from adapters.email.authentication import Author, author, proven
-from adapters.email.body import Body, body_of, header, headers, parsed
+from adapters.email.body import AttachedPart, body_of, header, headers, parsed
 from adapters.email.imap import FetchedMail
 from adapters.email.threads import base_subject, is_ours, message_id, message_ids, thread_of
 from adapters.email.words import divided
@@ -116,8 +119,11 @@ def _message(message: Message, sender: Author, mail: FetchedMail, arrival: Arriv
     subject = base_subject(header(message, "Subject"))[:_LONGEST_SUBJECT]
     body = body_of(message)
     words, history = divided(body.text, answer=bool(answered))
-    text = _shortened(words, MOST_WORDS) or _without_words(body, subject, answer=bool(answered))
-    if not text:
+    whole = mail.size <= len(mail.raw)
+    files, left = _divided_files(body.attachments, arrival.uid_validity, mail.uid, whole=whole)
+    text = _shortened(words, MOST_WORDS) or ("" if answered else subject)
+    text = "\n".join(filter(None, (text, *left)))
+    if not text and not files:
         return NotForUs("it holds no words")
     reply_to = message_id(in_reply_to) or (answered[-1] if answered else None)
     kind: InboundKind = "message"
@@ -134,7 +140,8 @@ def _message(message: Message, sender: Author, mail: FetchedMail, arrival: Arriv
         reply_to=reply_to,
         # What we wrote ourselves stands in the session; what somebody else wrote is known from here only.
         quoted=Quoted(_shortened(history, MOST_QUOTED)) if history and reply_to and not is_ours(reply_to) else None,
-        extra=_extra(body, subject, truncated=mail.size > len(mail.raw)),
+        extra=({"subject": subject} if subject else {}) | ({} if whole else {"truncated": True}),
+        attachments=files,
     )
 
 
@@ -144,16 +151,18 @@ def _shortened(words: str, most: int) -> str:
     return f"{words[:most]}\n\n[The mail goes on; {len(words) - most} characters were left out.]"
 
 
-def _without_words(body: Body, subject: str, *, answer: bool) -> str:
-    """Return what a mail without words says: its subject, unless that only repeats another, and what is attached."""
-    attached = "\n".join(f"[attachment: {attachment.name}]" for attachment in body.attachments)
-    return attached if answer else "\n".join(filter(None, (subject, attached)))
-
-
-def _extra(body: Body, subject: str, *, truncated: bool) -> dict[str, Any]:
-    extra: dict[str, Any] = {"subject": subject} if subject else {}
-    if body.attachments:
-        extra["attachments"] = [asdict(attachment) for attachment in body.attachments]
-    if truncated:
-        extra["truncated"] = True
-    return extra
+def _divided_files(
+    parts: Sequence[AttachedPart], uid_validity: int, uid: int, *, whole: bool
+) -> tuple[tuple[Attachment, ...], list[str]]:
+    """Return the attachments that can be fetched, and notes that name the others; of a cut mail there may be more."""
+    files: list[Attachment] = []
+    left: list[str] = []
+    for part in parts:
+        file = described(part, uid_validity, uid, whole=whole)
+        if file is None:
+            left.append(f"[attachment: {part.name or 'without a name'}]")
+        else:
+            files.append(file)
+    if not whole:
+        left.append("[This mail is so large that its end was not read; attachments may be missing.]")
+    return tuple(files), left

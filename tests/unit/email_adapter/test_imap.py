@@ -245,3 +245,24 @@ async def test_closing_is_quick_and_twice_is_fine(monkeypatch: pytest.MonkeyPatc
         assert ended()
         with pytest.raises(ConnectionLost):
             await client.noop()
+
+
+@pytest.mark.parametrize(
+    ("answer", "offset", "piece"),
+    [
+        (b"* 3 FETCH (UID 7 BODY[1.2]<0> {4}\r\nab\r\n)\r\n", 0, b"ab\r\n"),
+        (b'* 3 FETCH (BODY[1.2]<0> "a\\"b" UID 7)\r\n', 0, b'a"b'),
+        (b'* 3 FETCH (UID 7 BODY[1.2]<0> "")\r\n', 0, b""),
+        (b"* 3 FETCH (UID 7 BODY[1.2] NIL)\r\n", 0, None),
+        (b"* 3 FETCH (UID 7 BODY[1.2]<9> NIL)\r\n", 9, b""),
+        (b"* 4 FETCH (UID 8 BODY[1.2]<0> {1}\r\nx)\r\n", 0, None),
+        (b"* 4 FETCH (FLAGS (\\Seen))\r\n", 0, None),
+        (b"", 0, None),
+    ],
+)
+async def test_a_piece_of_a_part_in_every_form(answer: bytes, offset: int, piece: bytes | None) -> None:
+    """However the server writes it; what is about other mails is none."""
+    async with connected(FETCH=answer + b"{tag} OK done\r\n") as (client, script):
+        assert await client.fetch_part(7, "1.2", offset, 50) == piece
+
+        assert script.heard[-1].endswith(b"UID FETCH 7 (UID BODY.PEEK[1.2]<%d.50>)" % offset)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adapters.base import InboundMessage, Place, Quoted, Sender
+from adapters.base import Attachment, InboundMessage, Place, Quoted, Sender
 from adapters.email import MailAccount, Server
+from adapters.email.attached import address_of
 from adapters.email.imap import FetchedMail
 from adapters.email.mails import MOST_WORDS, Arrival, MalformedMail, NotForUs, inbound
 from adapters.email.threads import own_message_id
@@ -221,13 +222,14 @@ def test_of_two_forms_the_plain_one_is_read_unless_it_is_blank() -> None:
         assert taken(message.as_bytes()).text == text
 
 
-def test_attachments_are_named_and_not_read() -> None:
+def test_attachments_are_described_by_where_they_lie() -> None:
     """Texts between them follow each other; a mail in a mail is named by its subject."""
     message = EmailMessage(policy=SMTP)
     message["From"], message["Subject"] = "ann@example.org", "x"
     message.set_content("see these")
     message.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="Gebühren.pdf")
     message.add_attachment("not words", filename="notes.txt")
+    message.add_attachment(b"\x89PNG", maintype="image", subtype="png")
     inner = EmailMessage(policy=SMTP)
     inner["Subject"] = "inner"
     inner.set_content("inner words")
@@ -235,20 +237,51 @@ def test_attachments_are_named_and_not_read() -> None:
     found = taken(message.as_bytes())
 
     assert found.text == "see these"
-    assert found.extra["attachments"] == [
-        {"name": "Gebühren.pdf", "type": "application/pdf"},
-        {"name": "notes.txt", "type": "text/plain"},
-        {"name": "inner", "type": "message/rfc822"},
-    ]
+    assert found.attachments == (
+        Attachment("77/5/2/base64", "file", "Gebühren.pdf", "application/pdf", 4),
+        Attachment("77/5/3/plain", "file", "notes.txt", "text/plain", 11),
+        Attachment("77/5/4/base64", "image", None, "image/png", 4),
+        Attachment("77/5/5/plain", "file", "inner", "message/rfc822"),
+    )
 
 
-def test_a_mail_that_is_only_an_attachment_says_so() -> None:
-    """Its subject, and what is attached."""
+def test_parts_are_numbered_as_servers_number_them() -> None:
+    """By the way that leads to them; of a mail that is one part, the part is the first."""
+    message = EmailMessage(policy=SMTP)
+    message["From"], message["Subject"] = "ann@example.org", "x"
+    message.set_content("<p>words</p>", subtype="html")
+    message.add_related(b"GIF", maintype="image", subtype="gif", cid="<1>")
+    message.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="a.pdf")
+    assert [file.reference for file in taken(message.as_bytes()).attachments] == ["77/5/1.2/base64", "77/5/2/base64"]
+
+    alone = taken(HEAD + b"Content-Type: application/pdf\r\nContent-Transfer-Encoding: BASE64\r\n\r\nJVBERg==")
+    assert [file.reference for file in alone.attachments] == ["77/5/1/base64"]
+
+
+def test_a_mail_that_is_only_an_attachment_says_its_subject_once() -> None:
+    """An answer only repeats it, so it says nothing."""
     message = EmailMessage(policy=SMTP)
     message["From"], message["Subject"] = "ann@example.org", "A picture"
     message.add_attachment(b"\x89PNG", maintype="image", subtype="png", filename="cat.png")
+    assert taken(message.as_bytes()).text == "A picture"
+    message["In-Reply-To"] = "<m@x>"
+    answer = taken(message.as_bytes())
 
-    assert taken(message.as_bytes()).text == "A picture\n[attachment: cat.png]"
+    assert (answer.text, [file.name for file in answer.attachments]) == ("", ["cat.png"])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"Content-Type: application/x; name=odd.bin\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\nx",
+        b"Content-Type: message/rfc822\r\nSubject: odd.bin\r\n\r\nSubject: odd.bin\r\n\r\nx",
+    ],
+)
+def test_what_cannot_be_fetched_is_named(part: bytes) -> None:
+    """Packed as nobody packs any more, or without a number that could be asked for."""
+    told = taken(HEAD + part)
+
+    assert (told.attachments, told.text) == ((), "s\n[attachment: odd.bin]")
 
 
 def test_a_mail_without_any_words_is_not_taken() -> None:
@@ -263,8 +296,21 @@ def test_a_mail_cut_off_by_its_size_is_still_read() -> None:
     message = taken(whole[:300_000], size=len(whole))
 
     assert message.extra["truncated"] is True
-    assert len(message.text) < MOST_WORDS + 100
-    assert message.text.endswith("characters were left out.]")
+    assert len(message.text) < MOST_WORDS + 200
+    assert message.text.splitlines()[-2].endswith("characters were left out.]")
+    assert message.text.endswith("attachments may be missing.]")
+
+
+def test_of_a_mail_that_was_cut_no_size_is_told() -> None:
+    """Nobody knows how much of the last attachment is missing."""
+    message = EmailMessage(policy=SMTP)
+    message["From"], message["Subject"] = "ann@example.org", "x"
+    message.set_content("see this")
+    message.add_attachment(b"x" * 9000, maintype="image", subtype="png", filename="cat.png")
+    whole = message.as_bytes()
+    (attachment,) = taken(whole[:2000], size=len(whole)).attachments
+
+    assert (attachment.name, attachment.size) == ("cat.png", None)
 
 
 def test_parts_in_parts_without_end_are_named_not_followed() -> None:
@@ -272,7 +318,7 @@ def test_parts_in_parts_without_end_are_named_not_followed() -> None:
     raw = HEAD + b"".join(b"Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n" % (i, i) for i in range(40))
     message = taken(raw + b"Content-Type: text/plain\r\n\r\ndeep words")
 
-    assert message.extra["attachments"][0]["name"] == "(too deep inside the mail)"
+    assert message.text == "s\n[attachment: (too deep inside the mail)]"
 
 
 FRAGMENTS = st.sampled_from(
@@ -322,6 +368,7 @@ def test_any_bytes_are_a_message_or_none_or_malformed(raw: bytes) -> None:
         for prefix in (b"", b"From: ann@example.org\r\n"):
             message = judged(prefix + raw)
             if isinstance(message, InboundMessage):
-                assert message.text
+                assert message.text or message.attachments
+                assert all(address_of(file.reference) for file in message.attachments)
                 assert message.place.thread
                 f"{message}{message.place.name}".encode()
