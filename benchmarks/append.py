@@ -13,11 +13,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import datetime as dt
 import itertools
 import os
-import platform
-import re
 import statistics
 import subprocess
 import sys
@@ -27,8 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.corpus import messages
+from benchmarks.report import machine, write
 from session_store import SessionDB, StoreError, index
-from session_store.driver import connect, driver
+from session_store.driver import connect
 from session_store.processes import boot_clock
 from session_store.tx import Tx, dict_row
 
@@ -39,7 +37,6 @@ PROCESSES = 4
 PRODUCERS_EACH = 8
 SHARE_AIM = 0.8
 WAIT_AIM = 0.5
-BEGIN, END = "<!-- append: begin -->", "<!-- append: end -->"
 
 INSERT = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', ?, ?)"
 COUNT = "UPDATE sessions SET message_count = message_count + 1, last_active = ? WHERE id = 's'"
@@ -197,19 +194,6 @@ def several_processes(folder: Path, seconds: float) -> Crowd:
     )
 
 
-def machine() -> str:
-    """What this was measured on."""
-    cpuinfo = Path("/proc/cpuinfo")
-    model = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
-    name = model[1] if model else platform.processor() or platform.machine()
-    version = ".".join(map(str, driver().version))
-    return (
-        f"{dt.datetime.now().astimezone():%Y-%m-%d}, {os.cpu_count()} x {name}, {platform.system()}, "
-        f"Python {platform.python_version()}, SQLite {version} ({driver().name}); others kept "
-        f"{os.getloadavg()[0]:.1f} processors busy when it began"
-    )
-
-
 def table(where: str, raw: float, loads: list[Load], crowd: Crowd, seconds: float) -> str:
     """The section as Markdown."""
     together = f"One process; raw is `executemany` of everything in one transaction with the same index ({raw:,.0f}/s):"
@@ -239,17 +223,6 @@ def table(where: str, raw: float, loads: list[Load], crowd: Crowd, seconds: floa
     return "\n".join(lines)
 
 
-def write(path: Path, section: str) -> None:
-    """Replace this benchmark's own section of the document, or add it."""
-    text = path.read_text(encoding="utf-8") if path.exists() else "# Benchmarks\n"
-    block = f"{BEGIN}\n## Storing messages\n\n{section}\n{END}"
-    if BEGIN in text:
-        text = re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: block, text, flags=re.DOTALL)
-    else:
-        text = f"{text.rstrip()}\n\n{block}\n"
-    path.write_text(text, encoding="utf-8")
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -270,7 +243,7 @@ def main() -> None:
         section = table(where, raw, loads, crowd, options.seconds)
     print(section)
     if options.write:
-        write(options.write, section)
+        write(options.write, "append", "Storing messages", section)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,12 @@ class GatewayProcess:
                 line = await reader.readline()
         self.address = line.split()[-1].decode()
 
+    @property
+    def pid(self) -> int:
+        """Its process id, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     async def refused(self) -> tuple[int, str]:
         """Begin where it must not; returns its exit code and what it said."""
         reader = await self._begin()

@@ -1,20 +1,21 @@
-"""The report of the append benchmark: it replaces its own section of the document and nothing else."""
+"""The reports of the benchmarks: each replaces its own section of the document and nothing else."""
 
 from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.append import Crowd, Load, machine, table, write
+from benchmarks.append import Crowd, Load, table
 from benchmarks.corpus import messages
+from benchmarks.report import machine, write
 
 
 def test_only_its_own_section_is_replaced(tmp_path: Path) -> None:
     """Other benchmarks write into the same document."""
     document = tmp_path / "benchmarks.md"
-    write(document, "first numbers")
+    write(document, "one", "One benchmark", "first numbers")
     document.write_text(document.read_text() + "\n## Another benchmark\n\nits numbers\n")
-    write(document, "second numbers \\1")
+    write(document, "one", "One benchmark", "second numbers \\1")
     text = document.read_text()
 
     assert text.startswith("# Benchmarks\n")
