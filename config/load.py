@@ -98,7 +98,9 @@ def _unknown(path: KeyPath) -> str:
         return f"{dotted(parents)} has an unknown key that is not shown, since it looks like a secret".lstrip()
     parent = catalogue().find(parents) or catalogue()
     near = parent.nearest(str(unknown))
-    if near is not None:
+    # What another platform has is no help: this one is served differently.
+    platform = tuple(parents[:2]) if len(parents) > 1 and parents[0] == "platforms" else ()
+    if near is not None and near.path[: len(platform)] == platform:
         # The way to a sibling may lead through names and list places; show it as it is written here.
         meant = dotted((*parents, near.path[-1])) if near in parent.children.values() else near.dotted
         return f"{dotted(path)} is not a known key; did you mean {meant}?"

@@ -19,8 +19,9 @@ __all__ = ["as_data", "as_yaml", "template"]
 
 _WIDTH = 100
 _HEAD = """\
-The settings of Threadline. Every setting stands here at its default; change what you need, delete the rest.
-Secrets are better kept out of this file: put them into `.env` beside it, as THREADLINE_ variables.
+The settings of Threadline. Every setting stands here at its default; change what you need and
+delete the rest, so that the defaults of later versions hold.
+Secrets are better kept out of this file: put them into `.env` beside it, as variables.
 `threadline config check` tells what is wrong, `threadline config show` what is in force.
 """
 _PEOPLE_EXAMPLE = """\

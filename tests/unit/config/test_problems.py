@@ -280,3 +280,13 @@ def test_problems_are_told_file_by_file_from_top_to_bottom(tmp_path: Path) -> No
         *(f"config.yaml, line {line}" for line in (2, 3, 4, 5, 11)),
         "environment variable THREADLINE_WEB__PRT",
     ]
+
+
+def test_a_key_that_only_another_platform_has_is_not_meant_there(tmp_path: Path) -> None:
+    """The keys of this platform are told instead; one that resembles them is still suggested."""
+    (unknown,) = problems(tmp_path, "platforms: {email: {groups: always}}")
+    (near,) = problems(tmp_path, "platforms: {email: {imap_hots: h}}")
+
+    assert "did you mean" not in unknown
+    assert "known here are enabled, name, " in unknown
+    assert near.endswith("did you mean platforms.email.imap_host?")
