@@ -29,7 +29,7 @@ from session_store.tx import Row, Rx, Tx
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["Inbox", "accept", "mark_done", "origin_of", "retake", "take"]
+__all__ = ["Inbox", "accept", "give_back", "mark_done", "origin_of", "retake", "take"]
 
 _CHUNK = 1000
 
@@ -107,6 +107,7 @@ RESERVE = "UPDATE inbox SET holder = ? WHERE id = ? AND state = 'new'"
 TAKE = (
     "UPDATE inbox SET state = 'taken', holder = ?, turn_id = ?, attempts = attempts + 1 WHERE id = ? AND state = 'new'"
 )
+GIVE_BACK = "UPDATE inbox SET state = 'new', turn_id = NULL, holder = NULL WHERE turn_id = ? AND state = 'taken'"
 RETAKE = "UPDATE inbox SET holder = ?, attempts = attempts + ? WHERE turn_id = ? AND state = 'taken'"
 ORIGIN = "SELECT MIN(id) AS id FROM inbox WHERE turn_id = ?"
 TURN_DONE = "UPDATE inbox SET state = 'done', payload = NULL, done_at = ? WHERE turn_id = ? AND state = 'taken'"
@@ -140,6 +141,11 @@ def take(tx: Tx, inbox_id: int, holder: str, turn_id: str) -> None:
 def retake(tx: Tx, turn_id: str, holder: str, *, counts: bool) -> None:
     """A turn's rows go to the process that takes the turn over."""
     tx.run(RETAKE, (holder, int(counts), turn_id))
+
+
+def give_back(tx: Tx, turn_id: str) -> None:
+    """A turn's rows are new again: the turn cannot be worked, what came in can."""
+    tx.run(GIVE_BACK, (turn_id,))
 
 
 def origin_of(rx: Rx, turn_id: str) -> int | None:

@@ -3,6 +3,7 @@
 Contract: a running turn is orphaned when nobody holds its lease (it was left in order, reason 'shutdown') or when the
 holder is dead. Taking it over raises the fence, so that a holder that was only asleep can write nothing more; of two
 processes that try at once one wins. It counts as a further attempt unless the turn was left in order.
+A turn whose session another tool has deleted cannot go on: it is given up, and its input is new again.
 Limits: liveness is judged when asked; a process asleep for a minute may lose its turns to others although it lives.
 """
 
@@ -14,7 +15,7 @@ from typing import cast
 from session_store import inbox, leases
 from session_store.claim import TURN, as_claim, running_turn, the_turn
 from session_store.lineage import live_tip, root_of
-from session_store.models import Claim
+from session_store.models import Claim, Fence
 from session_store.outbox import Account, accounts_json
 from session_store.rows import TurnRow
 from session_store.sessions import session_row
@@ -37,6 +38,8 @@ TAKE_OVER = """
 UPDATE turns SET holder = ?, fence = ?, session_id = ?, attempt = attempt + ?, reason = NULL
 WHERE id = ? AND state = 'running'
 """
+# A turn without a session ends.
+LOSE = "UPDATE turns SET state = 'given_up', reason = 'session deleted', ended_at = ? WHERE id = ?"
 
 
 def orphaned(rx: Rx, accounts: Sequence[Account], boot_now: float, limit: int) -> list[TurnRow]:
@@ -71,6 +74,11 @@ def take_over(tx: Tx, turn_id: str, holder: str) -> Claim:
     number = leases.acquire(tx, turn["root_id"], holder, turn_id, "turn")
     if number is None:
         return Claim("busy")
+    if session_row(tx, turn["session_id"]) is None:
+        tx.run(LOSE, (tx.now, turn_id))
+        inbox.give_back(tx, turn_id)
+        leases.release(tx, Fence(turn["root_id"], turn_id, holder, number))
+        return Claim("gone")
     counts = turn["reason"] != SHUTDOWN
     tx.run(TAKE_OVER, (holder, number, live_tip(tx, turn["session_id"]), int(counts), turn_id))
     inbox.retake(tx, turn_id, holder, counts=counts)

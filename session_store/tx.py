@@ -54,7 +54,7 @@ class Rx:
         finally:
             cursor.close()
 
-    def value(self, sql: str, params: Sequence[Param] = ()) -> Any:  # noqa: ANN401 - a single column of any type
+    def value(self, sql: str, params: Sequence[Param] = ()) -> Any:
         """First column of the first row, or None."""
         row = self.one(sql, params)
         return None if row is None else next(iter(row.values()))

@@ -182,3 +182,20 @@ async def test_a_turn_taken_over_is_finished_with_its_own_rows(bench: Bench) -> 
     ]
     assert await bench.inbox.counts() == {"new": 0, "taken": 0, "set_aside": 0}
     assert bench.value("SELECT COUNT(*) FROM outbox") == 1
+
+
+async def test_a_turn_whose_session_another_tool_deleted_ends_and_its_input_is_new_again(bench: Bench) -> None:
+    """The message is not lost with the session: the next claim makes a fresh one of it."""
+    bench.process("B")
+    await bench.claimed()
+    bench.kill("A")
+    bench.connection.execute("PRAGMA foreign_keys = OFF")
+    bench.apply(lambda tx: tx.run("DELETE FROM messages"))
+    bench.apply(lambda tx: tx.run("DELETE FROM sessions"))
+    bench.connection.execute("PRAGMA foreign_keys = ON")
+
+    assert (await bench.turns.take_over("t1", "B")).status == "gone"
+
+    assert await bench.turns.orphaned(TELEGRAM) == []
+    (row,) = await bench.inbox.heads(TELEGRAM, "B", limit=5, busy_lanes=[])
+    assert (row["state"], row["turn_id"], row["payload"]) == ("new", None, {"text": "hello"})
