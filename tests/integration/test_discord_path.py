@@ -146,3 +146,55 @@ async def test_an_answer_whose_receipt_was_lost_is_not_doubled(
     assert elsewhere("SELECT state, platform_message_id FROM outbox") == [
         {"state": "sent", "platform_message_id": answer.message_id}
     ]
+
+
+async def test_a_file_of_a_message_is_kept_and_its_words_are_found(
+    configured: Path, discord: DiscordEmulator, elsewhere: Elsewhere
+) -> None:
+    """Fetched once the message is safe."""
+    stored = discord.file(b"The door code is 4711", "door.txt", "text/plain")
+    async with LocalGateway(configured):
+        await discord.until(lambda: discord.gateway.connected, BOUND)
+        discord.say("see this", channel=discord.dm(), attachments=[stored.facts])
+        await discord.until(lambda: discord.sent, BOUND)
+    (row,) = elsewhere("SELECT content FROM messages WHERE role = 'user'")
+    assert "The door code is 4711" in row["content"]
+    (link,) = elsewhere("SELECT name, problem FROM message_attachments")
+    assert (link["name"], link["problem"]) == ("door.txt", None)
+
+
+async def test_an_edit_and_a_deletion_reach_the_message_they_mean(
+    configured: Path, discord: DiscordEmulator, elsewhere: Elsewhere
+) -> None:
+    """Its words are the new ones, and that it was taken away is noted at it."""
+    async with LocalGateway(configured):
+        await discord.until(lambda: discord.gateway.connected, BOUND)
+        direct = discord.dm()
+        number = discord.say("The key is under the mat", channel=direct)
+        await discord.until(lambda: discord.sent, BOUND)
+        discord.edit(number, "The key is in the pot")
+        discord.delete(number)
+        # What happens in one channel is taken in order.
+        discord.say("The door is green", channel=direct)
+        await discord.until(lambda: len(discord.sent) == 2, BOUND)
+    (first, _) = elsewhere("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+    assert first["content"] == "The key is in the pot"
+    assert [row["kind"] for row in elsewhere("SELECT kind FROM message_versions ORDER BY id")] == ["edit", "delete"]
+
+
+async def test_an_answer_outlives_the_thread_that_it_was_for(
+    configured: Path, discord: DiscordEmulator, elsewhere: Elsewhere
+) -> None:
+    """It goes to the channel, with a word about it; nothing is left over."""
+    held = discord.fail("send", "limit", channel=THREAD, seconds=0.2)
+    async with LocalGateway(configured):
+        await discord.until(lambda: discord.gateway.connected, BOUND)
+        discord.say("The plan is to leave at noon", channel=THREAD, mention=True)
+        await discord.until(lambda: held.times == 0, BOUND)
+        discord.delete_thread(THREAD)
+        await discord.until(lambda: len(heard_in(discord, TEXT)) == 2, BOUND)
+    answer, note = heard_in(discord, TEXT)
+    assert "leave at noon" in answer
+    assert "thread does not exist any more" in note
+    assert {row["state"] for row in elsewhere("SELECT state FROM outbox")} == {"sent"}
+    assert not elsewhere("SELECT 1 FROM routes")
