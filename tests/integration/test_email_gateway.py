@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from email import message_from_bytes
 from email.message import EmailMessage
-from email.policy import default
+from email.policy import SMTP, default
 from pathlib import Path
 
 import pytest
@@ -137,3 +137,17 @@ async def test_a_stranger_gets_no_answer(gateway: GatewayProcess, post: Post) ->
         assert await gateway.stop() == 0
 
     assert [accepted.recipient for accepted in post.smtp.accepted] == ["ann@example.org"]
+
+
+async def test_an_attachment_is_kept_and_its_words_are_found(gateway: GatewayProcess, post: Post) -> None:
+    """Read from the mailbox again once the mail is safe; a later mail finds what it says."""
+    message = EmailMessage(policy=SMTP)
+    message["From"], message["Subject"], message["Message-ID"] = "ann@example.org", "Door", "<first@x>"
+    message.set_content("see this")
+    message.add_attachment("The door code is 4711.\n", filename="door.txt", cte="base64")
+    async with gateway.running():
+        await asyncio.to_thread(post.dovecot.deliver, post.user, message.as_bytes())
+        await post.read()
+        await post.write("What is the door code?", "Other")
+        assert "4711" in words(await post.read())
+        assert await gateway.stop() == 0
