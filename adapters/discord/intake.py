@@ -312,9 +312,10 @@ class Intake:
         try:
             for message in _read(client, "MESSAGE_CREATE", data, place):
                 await self._until_delivered(message)
-            self._note(place, int(snowflake(data, "id")))
         except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)
             await self._set_aside("MESSAGE_CREATE", data, error)
+        if number := _number(data):
+            self._note(place, number)
 
 
 def _read(client: GatewayClient, name: str, data: Any, place: Place) -> list[InboundMessage]:
@@ -366,4 +367,4 @@ def _snowflake(at: float) -> int:
 def _number(data: Any) -> int:
     """Return the id of a message by which history is ordered; what has none comes first."""
     number = data.get("id") if isinstance(data, dict) else None
-    return int(number) if isinstance(number, str) and number.isdigit() else 0
+    return int(number) if isinstance(number, str) and number.isascii() and number.isdigit() else 0

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.base import AdapterState, CatchesUp, InboundMessage, Place, Verdict
+from adapters.base import AdapterState, CatchesUp, InboundMessage, Place, Unreadable, Verdict
 from adapters.discord import DiscordAdapter, connection, intake, lines, supervisor, waiting
 from tests.emulators.discord import TEXT, THREAD, DiscordEmulator
 
@@ -295,6 +295,31 @@ async def test_a_malformed_message_in_the_history_is_set_aside(discord: DiscordE
         await discord.until(lambda: store.texts == ["good"])
     await adapter.stop()
     assert [entry["event"] for entry in logs].count("discord_event_set_aside") == 1
+
+
+async def test_what_was_recorded_of_the_history_is_not_recorded_again(discord: DiscordEmulator, store: Store) -> None:
+    """Also when nothing came after it."""
+    last = discord.say("known")
+    poison = discord.say("poison")
+    discord.channels[TEXT].messages[poison]["author"] = "nobody"
+    kept: list[str] = []
+
+    async def report(event: Unreadable) -> None:
+        kept.append(event.raw)
+
+    adapter = DiscordAdapter("main", discord.token, discord.api_url, discord.gateway_url)
+    adapter.report_to(report)
+    adapter.resume_from({ROOM: last})
+    await adapter.start(store.deliver)
+    await discord.until(lambda: kept)
+    await adapter.stop()
+    discord.say("good")
+    await adapter.start(store.deliver)
+    await discord.until(lambda: store.texts == ["good"])
+    await adapter.stop()
+
+    assert len(kept) == 1
+    assert poison in kept[0]
 
 
 @pytest.mark.parametrize("limit", ["IN_LINE", "IN_ALL"])
