@@ -40,8 +40,12 @@ LOOP_AIM = 0.05
 WARM_UP_SECONDS, WARM_UP_RATE = 5.0, 5.0
 LOOK_SECONDS = 0.1
 #: A rate is found when it is known within this factor.
-NEAR = 1.1
+NEAR = 1.2
 LEAST_RATE, LEAST_SECONDS = 2.0, 10.0
+COLUMNS = (
+    *("messages/s each", "for", "answered", "p50", f"p95 ({', '.join(PLATFORMS)})", "p99"),
+    *("`/health` p50, p99, max", "memory", "processor time a message", "cores", "load"),
+)
 #: Of what a crowd says: all waits are one line.
 LONGEST_LINE = 2**26
 ROOT = Path(__file__).parents[1]
@@ -49,9 +53,9 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One load. Seconds; waits and looks (waits for `/health`) sorted; memory in bytes; cpu in processors.
+    """One load. Seconds; waits and looks (waits for `/health`) sorted; memory in bytes; cpu: processor time.
 
-    each: the 95th percentile of the waits on each platform.
+    each: the 95th percentile of the waits on each platform. took: until the last answer. others: the load average.
     """
 
     rate: float
@@ -62,6 +66,7 @@ class Load:
     looks: list[float]
     memory: tuple[int, int]
     cpu: float
+    took: float
     others: float
 
     @property
@@ -81,16 +86,16 @@ class Bench:
         """Let every platform's people talk so often for so long."""
         looks: list[float] = []
         looking = asyncio.create_task(self._look(looks))
-        memory, cpu, began, others = self._memory(), self._cpu(), time.perf_counter(), os.getloadavg()[0]
+        memory, spent, began, others = self._memory(), self._cpu(), time.perf_counter(), os.getloadavg()[0]
         told = await asyncio.gather(*(ask(crowd, f"{rate} {seconds}", seconds) for crowd in self._crowds))
-        cpu = (self._cpu() - cpu) / (time.perf_counter() - began)
+        spent, took = self._cpu() - spent, time.perf_counter() - began
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
         waits = sorted(wait for one in told for wait in one["waits"])
         each = [part(sorted(one["waits"]), 0.95) for one in told]
         said = sum(one["said"] for one in told)
-        return Load(rate, seconds, said, waits, each, sorted(looks), (memory, self._memory()), cpu, others)
+        return Load(rate, seconds, said, waits, each, sorted(looks), (memory, self._memory()), spent, took, others)
 
     async def _look(self, looks: list[float]) -> None:
         address = self._gateway.address.partition("/?")[0]
@@ -173,20 +178,18 @@ async def connected(address: str) -> None:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def search(bench: Bench, seconds: float, start: float) -> list[Load]:
-    """Try rates until the highest that holds is known within NEAR; returns every try."""
+async def search(bench: Bench, seconds: float, first: Load) -> list[Load]:
+    """Try rates beyond the first load's until the highest that holds is known within NEAR; returns every try."""
     tries: list[Load] = []
-    low, high, rate = 0.0, 0.0, start
-    while not high or high > low * NEAR:
+    low, high = (first.rate, 0.0) if first.holds else (0.0, first.rate)
+    while (not high or high > low * NEAR) and (low or high > LEAST_RATE):
+        rate = (low + high) / 2 if low and high else low * 2 or high / 2
         tries.append(await bench.load(rate, seconds))
         print(row(tries[-1]), flush=True)
         if tries[-1].holds:
             low = rate
         else:
             high = rate
-        if rate < LEAST_RATE:
-            break
-        rate = (low + high) / 2 if low and high else rate * 2 if low else rate / 2
     return tries
 
 
@@ -201,17 +204,18 @@ def row(load: Load) -> str:
     looks = ", ".join(f"{part(load.looks, share) * 1000:,.0f}" for share in (0.5, 0.99, 1.0))
     each = ", ".join(f"{wait * 1000:,.0f}" for wait in load.each)
     before, after = (f"{size / 2**20:.0f}" for size in load.memory)
+    spent = 1000 * load.cpu / max(load.said, 1)
     answered = f"{100 * len(load.waits) / load.said:.2f} % of {load.said:,}" if load.said else "nothing said"
     return (
-        f"| {load.rate:.0f} | {load.seconds:.0f} s | {answered} | {middle} | {most} ({each}) | {slow} | {looks} ms | "
-        f"{before} -> {after} MB | {load.cpu:.2f} | {load.others:.1f} |"
+        f"| {load.rate:.1f} | {load.seconds:.0f} s | {answered} | {middle} | {most} ({each}) | {slow} | {looks} ms | "
+        f"{before} -> {after} MB | {spent:.1f} ms | {load.cpu / load.took:.2f} | {load.others:.1f} |"
     )
 
 
 def table(where: str, loads: list[Load]) -> str:
     """The section as Markdown."""
     holding = [load.rate for load in loads if load.holds]
-    found = f"{max(holding):.0f} a second on each" if holding else "none of these"
+    found = f"{max(holding):.1f} a second on each" if holding else "none of these"
     return "\n".join(
         [
             f"Measured {where}.",
@@ -219,11 +223,10 @@ def table(where: str, loads: list[Load]) -> str:
             f"{len(PLATFORMS)} platforms at once, {PEOPLE} people and {BOTS} bots on each, direct chats, recall agent,",
             "one gateway process; the emulators and the people run on the same processors. A wait goes from the",
             "instant that a message was due to its answer at the emulator. `/health` is asked meanwhile: its waits",
-            "show how long the loop was busy. The last column is the load average of the machine when the row began.",
+            "show how long the loop was busy. Load is the load average of the whole machine when the row began.",
             "",
-            f"| messages/s each | for | answered | p50 | p95 ({', '.join(PLATFORMS)}) | p99 | "
-            "`/health` p50, p99, max | memory | cores | load |",
-            "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+            f"| {' | '.join(COLUMNS)} |",
+            f"|{'---:|' * len(COLUMNS)}",
             *(row(load) for load in loads),
             "",
             f"Aims: {RATE_AIM:.0f} a second on each, all answered, p95 <= {WAIT_AIM * 1000:.0f} ms, memory flat,",
@@ -239,7 +242,7 @@ async def measure(folder: Path, rate: float, seconds: float, *, searching: bool)
         loads = [await bench.load(rate, seconds)]
         print(row(loads[0]), flush=True)
         if searching:
-            loads += await search(bench, max(seconds / 10, LEAST_SECONDS), rate)
+            loads += await search(bench, max(seconds / 10, LEAST_SECONDS), loads[0])
     return loads
 
 
