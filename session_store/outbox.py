@@ -33,6 +33,9 @@ KEEP_SECONDS = 30 * 86_400.0
 """How long settled rows are kept."""
 
 _CHUNK = 1000
+#: A part whose process died is sent again so often: most deaths fall before the request left, and several may come in
+#: a row. A connection that broke is one resend only (decision 0011).
+_RESENDS_AFTER_DEATHS = 5
 
 # A row that is not yet split into parts; its line is its own id.
 ADD = """
@@ -110,10 +113,10 @@ WHERE id = ? AND state = 'sending'
 UNKNOWN = (
     "UPDATE outbox SET state = 'unknown', error = ?, holder = NULL, updated_at = ? WHERE id = ? AND state = 'sending'"
 )
-# An unknown outcome is sent again at once, and only once.
+# An unknown outcome is sent again at once, a bounded number of times.
 RESEND = """
 UPDATE outbox SET state = 'waiting', resends = resends + 1, next_at = 0, error = ?, holder = NULL, updated_at = ?
-WHERE id = ? AND state = 'sending' AND resends = 0
+WHERE id = ? AND state = 'sending' AND resends < ?
 """
 # What is still to be sent of the answer that row ?4 belongs to goes to another place, and answers no message there.
 REDIRECT = """
@@ -193,9 +196,9 @@ def expand(tx: Tx, outbox_id: int, parts: Sequence[RenderedPart]) -> None:
         tx.run(SPLIT_MORE, (outbox_id, number, part.body, part.rendered, tx.now))
 
 
-def settle_unknown(tx: Tx, outbox_id: int, error: str, *, resend: bool) -> bool:
-    """Settle a send with unknown outcome; True if it is sent again."""
-    if resend and tx.run(RESEND, (error, tx.now, outbox_id)):
+def settle_unknown(tx: Tx, outbox_id: int, error: str, *, resend: bool, most: int = 1) -> bool:
+    """Settle a send with unknown outcome; True if it is sent again, which it is `most` times."""
+    if resend and tx.run(RESEND, (error, tx.now, outbox_id, most)):
         return True
     tx.run(UNKNOWN, (error, tx.now, outbox_id))
     return False
@@ -210,7 +213,9 @@ def recover(tx: Tx, accounts: Sequence[Account], *, resend: bool, own: str | Non
         if holder is not None and holder not in judged:
             judged[holder] = token_alive(tx, holder, tx.boot_now)
         if not judged[holder]:
-            settle_unknown(tx, row["id"], "The process stopped while it was sending.", resend=resend)
+            settle_unknown(
+                tx, row["id"], "The process stopped while it was sending.", resend=resend, most=_RESENDS_AFTER_DEATHS
+            )
             settled += 1
     return settled
 
