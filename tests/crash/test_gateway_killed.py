@@ -23,13 +23,20 @@ from tests.emulators.telegram import TelegramEmulator
 from tests.gateways import COMMAND, GatewayProcess, clean_environment, telegram_home, threadline
 
 CHATS = [100 + number for number in range(8)]
-PER_SECOND = 25
+#: What a person is told of a turn that was interrupted three times, and the messages of such turns.
+TOLD = "I was interrupted"
+GIVEN_UP = """
+SELECT m.content FROM turns AS t JOIN messages AS m ON m.id = t.input_message_id WHERE t.state = 'given_up'
+"""
+#: More than a gateway that is killed every second can answer: in a short run a backlog is wanted, in a long one not.
+FLOOD, STREAM = 25, 5
 
 
 @dataclass
 class Load:
     """What was said so far: number -> chat."""
 
+    per_second: int = FLOOD
     said: dict[int, int] = field(default_factory=dict)
     stopped: bool = False
 
@@ -40,7 +47,7 @@ class Load:
             chat = chance.choice(CHATS)
             self.said[number] = chat
             telegram.say(f"fact-{number} is kept", chat_id=chat, user_id=42)
-            await asyncio.sleep(chance.uniform(0, 2 / PER_SECOND))
+            await asyncio.sleep(chance.uniform(0, 2 / self.per_second))
 
 
 @dataclass
@@ -88,15 +95,26 @@ class Outcome:
         return f"{self.messages} messages, {self.doubles} answers doubled, {self.unknown} sends of unknown outcome"
 
 
-async def _killed(home: Path, elsewhere: Elsewhere, kills: int, chance: random.Random, receipt: float = 0.0) -> Outcome:
-    """Kill the gateway so many times under load; `receipt`: seconds that the platform takes to answer a send."""
-    load = Load()
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run. receipt: seconds that the platform takes to answer a send. patience: seconds for the rest at the end."""
+
+    kills: int
+    chance: random.Random
+    per_second: int = FLOOD
+    receipt: float = 0.0
+    patience: float = 60.0
+
+
+async def _killed(home: Path, elsewhere: Elsewhere, plan: Plan) -> Outcome:
+    """Kill the gateway under load, let the last one end the work, and look at what there is."""
+    load, chance = Load(plan.per_second), plan.chance
     async with TelegramEmulator() as telegram:
-        if receipt:
-            telegram.fail("sendMessage", "delay", times=None, processed=True, seconds=receipt)
+        if plan.receipt:
+            telegram.fail("sendMessage", "delay", times=None, processed=True, seconds=plan.receipt)
         gateway = GatewayProcess(telegram_home(home, telegram.base_url, telegram.token))
         writing = asyncio.create_task(load.run(telegram, chance))
-        for _ in range(kills):
+        for _ in range(plan.kills):
             await gateway.start()
             await asyncio.sleep(chance.uniform(0.0, 1.2))
             await gateway.kill()
@@ -104,16 +122,29 @@ async def _killed(home: Path, elsewhere: Elsewhere, kills: int, chance: random.R
         await writing
         telegram.faults.clear()
         async with gateway.running():
-            await telegram.until(lambda: all(update.confirmed for update in telegram.updates.values()), 60)
-            await telegram.until(lambda: _answered(telegram) >= set(load.said), 60)
+            await telegram.until(lambda: all(update.confirmed for update in telegram.updates.values()), plan.patience)
+            await telegram.until(lambda: _settled(telegram, load), plan.patience)
             assert await gateway.stop() == 0
         doubles = _check_answers(telegram, load)
+        given_up = set(load.said) - _answered(telegram)
     async with SessionDB(home / "state.db") as db:
         unknown = await _check_store(db, elsewhere, load)
+    assert _given_up(elsewhere) == given_up, "a message is neither answered nor one that was given up in words"
     assert doubles <= unknown, f"{doubles} answers came twice, but only {unknown} sends were of unknown outcome"
     outcome = Outcome(len(load.said), doubles, unknown)
-    sys.stdout.write(f"{kills} kills: {outcome}\n")
+    sys.stdout.write(f"{plan.kills} kills: {outcome}\n")
     return outcome
+
+
+def _settled(telegram: TelegramEmulator, load: Load) -> bool:
+    """Whether everything is answered, but for turns that were killed three times, of which the person was told."""
+    told = sum(sent.text.startswith(TOLD) for sent in telegram.sent)
+    return len(set(load.said) - _answered(telegram)) <= told
+
+
+def _given_up(elsewhere: Elsewhere) -> set[int]:
+    """The messages whose turns were given up."""
+    return {number for row in elsewhere(GIVEN_UP) for number in _numbers(row["content"])}
 
 
 def _answered(telegram: TelegramEmulator) -> set[int]:
@@ -125,7 +156,7 @@ def _numbers(text: str, word: str = "fact-") -> list[int]:
 
 
 def _check_answers(telegram: TelegramEmulator, load: Load) -> int:
-    """Every message is answered in its own chat, first answers in the order of the messages; returns the doubles."""
+    """Answers are in their own chats, first ones in the order of the messages; returns the doubles."""
     times: Counter[int] = Counter()
     first: dict[int, list[int]] = {chat: [] for chat in CHATS}
     for sent in telegram.sent:
@@ -134,7 +165,7 @@ def _check_answers(telegram: TelegramEmulator, load: Load) -> int:
             assert load.said[number] == sent.chat_id, f"fact-{number} was answered in the wrong chat"
             if times[number] == 1:
                 first[sent.chat_id].append(number)
-    assert set(times) == set(load.said)
+    assert set(times) <= set(load.said)
     for chat, numbers in first.items():
         assert numbers == sorted(numbers), f"answers in chat {chat} came out of order"
     return sum(count - 1 for count in times.values())
@@ -165,7 +196,7 @@ async def test_a_gateway_killed_thirty_times_loses_nothing_and_doubles_only_what
     home: Path, elsewhere: Elsewhere
 ) -> None:
     """30 kills under load: stored once, answered, in order; doubles only where the outcome of a send was unknown."""
-    outcome = await _killed(home, elsewhere, kills=30, chance=random.Random(1))  # noqa: S311 - repeatable, no secret
+    outcome = await _killed(home, elsewhere, Plan(30, random.Random(1)))  # noqa: S311 - repeatable, no secret
     assert outcome.messages > 30 * 5
 
 
@@ -175,7 +206,7 @@ async def test_kills_between_send_and_receipt_double_answers_and_each_is_counted
     home: Path, elsewhere: Elsewhere
 ) -> None:
     """The platform takes a send and answers late: the kills fall in between, and still nothing is lost."""
-    outcome = await _killed(home, elsewhere, kills=8, chance=random.Random(2), receipt=0.3)  # noqa: S311 - the same
+    outcome = await _killed(home, elsewhere, Plan(8, random.Random(2), receipt=0.3))  # noqa: S311 - the same
     assert outcome.doubles > 0, "no kill fell between a send and its receipt: the test does not test it"
 
 
@@ -209,7 +240,7 @@ async def _killed_without_check(home: Path, chance: random.Random) -> None:
         load.stopped = True
         await writing
         async with gateway.running():
-            await telegram.until(lambda: _answered(telegram) >= set(load.said), 60)
+            await telegram.until(lambda: _settled(telegram, load), 60)
             assert await gateway.stop() == 0
         _check_answers(telegram, load)
 
@@ -236,4 +267,5 @@ async def _check_terminals(home: Path, elsewhere: Elsewhere, terminals: Terminal
 @pytest.mark.soak
 async def test_a_gateway_killed_five_hundred_times(home: Path, elsewhere: Elsewhere) -> None:
     """The same with 500 kills."""
-    await _killed(home, elsewhere, kills=500, chance=random.Random(5))  # noqa: S311 - repeatable, no secret
+    plan = Plan(500, random.Random(5), per_second=STREAM, patience=600)  # noqa: S311 - repeatable, no secret
+    await _killed(home, elsewhere, plan)
