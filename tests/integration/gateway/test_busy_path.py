@@ -145,7 +145,7 @@ async def test_what_a_platform_refused_is_sent_when_a_person_says_so(
 ) -> None:
     """Listed with its reason, tried again from the command line, sent by the running gateway."""
     refusal = telegram.fail("sendMessage", "refuse", times=None, status=403, description="Forbidden: not now")
-    async with GatewayProcess(configured).running():
+    async with GatewayProcess(configured).running() as gateway:
         telegram.say("The key is under the mat")
 
         async def failed() -> bool:
@@ -161,6 +161,8 @@ async def test_what_a_platform_refused_is_sent_when_a_person_says_so(
         again = await threadline(configured, "outbox", "retry", number)
         assert (again.code, again.out) == (0, f"{number} waits to be sent again.\n")
         await telegram.until(lambda: telegram.sent, BOUND)
+        # Ended in order, so that the receipt is written: the context would kill it.
+        assert await gateway.stop() == 0
     (answer,) = telegram.sent
     assert "under the mat" in answer.text
     assert "Nothing is" in (await threadline(configured, "outbox", "list")).out
