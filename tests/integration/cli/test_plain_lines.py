@@ -36,6 +36,8 @@ def test_ctrl_c_ends_the_turn_and_the_talk_goes_on(home: Path) -> None:
         (home / "gate").touch()
         person.type("again\r")
         person.sees("answer to again")
+        # The answer is shown before its turn has quite ended; the prompt comes when it has.
+        person.sees("\n>")
         os.kill(person.pid, signal.SIGINT)
         person.sees("Ctrl-C again or Ctrl-D leaves.")
         os.kill(person.pid, signal.SIGINT)
