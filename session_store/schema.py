@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 #: Marks our files ("Thln"); never changes.
 APPLICATION_ID: Final = 0x54686C6E
 #: Number of the declared schema, in `PRAGMA user_version` and in the row of `schema_version`.
-SCHEMA_NUMBER: Final = 12
+SCHEMA_NUMBER: Final = 13
 _FILES: Final = ("schema.sql", "search_schema.sql")
 #: The index of the documented older schema that would tell people of each other's titles. (Its search triggers are the
 #: business of index.py, which must also see what they did.)

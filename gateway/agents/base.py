@@ -3,6 +3,8 @@
 Contract: `run` is an async generator. Each event is made durable *before* the next one is asked for, so an agent that
 yields `ToolCalls` and then works finds the calls stored when it goes on. The last event is `Final`. An agent raises
 `AgentError` with a sentence for the person when it cannot answer. It must stop soon when its task is cancelled.
+`summarize` writes what a reader needs to go on with a conversation without having read it; `Titling` is for agents that
+can also name one.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 __all__ = [
     "Agent",
@@ -19,12 +21,17 @@ __all__ = [
     "AgentEvent",
     "AttachedFile",
     "Final",
+    "Reasoning",
     "Steerable",
     "Steering",
+    "SummaryRequest",
     "TextDelta",
+    "Titling",
     "ToolBox",
     "ToolCalls",
     "ToolResult",
+    "Usage",
+    "Written",
 ]
 
 
@@ -34,6 +41,11 @@ class AgentError(Exception):
 
 class ToolBox(Protocol):
     """The tools of one turn, bound to what the asker may see."""
+
+    @property
+    def definitions(self) -> Sequence[Mapping[str, Any]]:
+        """What a model is told about the tools, as OpenAI-shaped functions (JSON Schema)."""
+        ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Run a tool; returns its result as text (JSON). Errors of the tool are part of the result text."""
@@ -70,7 +82,7 @@ class AgentContext:
     with the user message that is to be answered. text: that message's text, with the names of the files that came with
     it and the words of text files. words: what the person wrote, without those; None: the same as `text`.
     attachments: the stored files of that message, for agents that can look at them; of earlier messages only the names
-    are left. now: Unix seconds.
+    are left. now: Unix seconds. system_prompt: the session's own, as it was when the session began.
     """
 
     session_id: str
@@ -84,6 +96,38 @@ class AgentContext:
     steering: Steering | None = None
     words: str | None = None
     attachments: Sequence[AttachedFile] = ()
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call of a model cost, in tokens as its provider counts them.
+
+    request_id is unique for ever: told twice, it counts once. output_tokens include reasoning_tokens; input_tokens
+    include neither cache column. provider and base_url: who was asked.
+    """
+
+    request_id: str
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    provider: str | None = None
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What a model thought before it answered, in the fields that its provider wants back unchanged.
+
+    text: for people. content and details: `reasoning_content` and `reasoning_details` of the provider's message.
+    """
+
+    text: str | None = None
+    content: str | None = None
+    details: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +143,7 @@ class ToolCalls:
 
     calls: Sequence[Mapping[str, Any]]
     text: str | None = None
+    reasoning: Reasoning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +161,34 @@ class Final:
 
     text: str
     finish_reason: str = "stop"
+    reasoning: Reasoning | None = None
 
 
-AgentEvent: TypeAlias = TextDelta | ToolCalls | ToolResult | Final
+AgentEvent: TypeAlias = TextDelta | ToolCalls | ToolResult | Usage | Final
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """What is to be summarised, and for whom.
+
+    history: provider format, oldest first; an earlier summary is its first message. purpose: `compression` (the summary
+    takes the place of the history in what the model sees) or `handoff` (a few sentences for a person who goes on
+    elsewhere). focus: what to keep above all, in the person's words. limit: characters at most.
+    """
+
+    session_id: str
+    history: Sequence[Mapping[str, Any]]
+    purpose: Literal["compression", "handoff"] = "compression"
+    focus: str | None = None
+    limit: int = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text that an agent wrote beside a turn, and what that cost."""
+
+    text: str
+    usage: Sequence[Usage] = ()
 
 
 class Agent(Protocol):
@@ -131,6 +201,22 @@ class Agent(Protocol):
 
     def run(self, context: AgentContext) -> AsyncIterator[AgentEvent]:
         """Work one turn."""
+        ...
+
+    async def summarize(self, request: SummaryRequest) -> Written:
+        """Summarise a conversation. Raises AgentError; stops soon when its task is cancelled. Never empty."""
+        ...
+
+
+@runtime_checkable
+class Titling(Protocol):
+    """What an agent also has that can name a conversation."""
+
+    async def title(self, history: Sequence[Mapping[str, Any]]) -> Written | None:
+        """A title of three to seven words in the language of the conversation, None when there is none to give.
+
+        Raises AgentError. history: provider format, the first exchange.
+        """
         ...
 
 

@@ -18,7 +18,18 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
-from gateway.agents.base import AgentContext, AgentError, AgentEvent, Final, TextDelta, ToolCalls, ToolResult
+from gateway.agents.base import (
+    AgentContext,
+    AgentError,
+    AgentEvent,
+    Final,
+    SummaryRequest,
+    TextDelta,
+    ToolCalls,
+    ToolResult,
+    Written,
+)
+from gateway.agents.digest import digest
 from gateway.agents.languages import Language
 from gateway.agents.passages import Passage, other_forms, passages_in, rank, whole
 from gateway.agents.phrasing import PHRASES, source_name
@@ -68,6 +79,10 @@ class RecallAgent:
         for piece in _pieces(answer):
             yield TextDelta(piece)
         yield Final(answer)
+
+    async def summarize(self, request: SummaryRequest) -> Written:
+        """Summarise in the conversation's own words."""
+        return Written(digest(request.history, limit=request.limit, focus=request.focus))
 
 
 def _searches(wanted: Topic) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.tools.session_search import SESSION_SEARCH_SCHEMA, SessionSearchTool
@@ -32,6 +32,11 @@ class TurnTools:
         zone: ZoneInfo | None = None,
     ) -> None:
         self._search = SessionSearchTool(db, visible_to, current_root, question_id=question_id, zone=zone)
+
+    @property
+    def definitions(self) -> Sequence[Mapping[str, Any]]:
+        """What a model is told about the tools."""
+        return SCHEMAS
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Run a tool; an unknown one is an error that the result tells."""

@@ -38,6 +38,7 @@ class ScriptedTools:
 
     answers: Sequence[str] = (NOTHING_FOUND,)
     calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    definitions: Sequence[Mapping[str, Any]] = ()
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Give the next answer; the last one for ever."""
