@@ -26,7 +26,7 @@ from gateway.bursts import Bursts
 from gateway.commands import Call, CommandContext, Reply
 from gateway.phrases import inert, one_line
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
-from gateway.turns import Work
+from gateway.work import Work
 from session_store import NewOutbox, StoreError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config import Settings
-from gateway import attention, bursts, turns
+from gateway import attention, bursts, steps, work
 from gateway.agents.base import AgentContext, AgentEvent, Final, TextDelta, ToolCalls, ToolResult
 from gateway.attention import WAITING
 from session_store import SessionDB
@@ -209,7 +209,7 @@ async def test_an_interruption_outlives_the_process_that_was_to_obey(
 @interrupts
 async def test_an_agent_that_does_not_stop_is_left_behind(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newer message does not wait for it."""
-    monkeypatch.setattr(turns, "AGENT_STOP_SECONDS", 0.05)
+    monkeypatch.setattr(steps, "AGENT_STOP_SECONDS", 0.05)
     deaf = Gated(hall.agent, deaf=True)
     async with hall.running():
         await hall.say("one")
@@ -308,7 +308,7 @@ async def test_a_turn_that_was_lost_takes_nothing_in(
     steerable: FakeAgent, hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent that was left behind cannot take messages from the inbox."""
-    monkeypatch.setattr(turns, "AGENT_STOP_SECONDS", 0.05)
+    monkeypatch.setattr(steps, "AGENT_STOP_SECONDS", 0.05)
     deaf = Gated(steerable, deaf=True)
     async with hall.running():
         await hall.say("one")
@@ -399,7 +399,7 @@ async def test_an_agent_of_which_nothing_is_heard_is_given_up(
 ) -> None:
     """Long before the limit of the turn, with a word; one that goes on saying something is not."""
     del chosen
-    monkeypatch.setattr(turns, "SILENCE_LIMIT_SECONDS", 0.3)
+    monkeypatch.setattr(work, "SILENCE_LIMIT_SECONDS", 0.3)
 
     async def slowly(context: AgentContext) -> AsyncIterator[AgentEvent]:
         for number in range(8):
@@ -423,7 +423,7 @@ async def test_stop_ends_a_hung_turn_that_another_process_runs(
     home: Path, hall: Hall, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever holds it leaves its agent behind; it is not run again, and its late answer goes nowhere."""
-    monkeypatch.setattr(turns, "AGENT_STOP_SECONDS", 0.05)
+    monkeypatch.setattr(steps, "AGENT_STOP_SECONDS", 0.05)
     deaf = Gated(hall.agent, deaf=True)
     async with hall.running(recovering=True):
         await hall.say("one")

@@ -9,9 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway import turns
+from gateway import endings, steps, turns
 from gateway.agents.base import AgentContext, AgentError, AgentEvent, Final, TextDelta, ToolCalls, ToolResult
-from gateway.turns import MAX_ATTEMPTS, Work
+from gateway.turns import MAX_ATTEMPTS
+from gateway.work import Work
 from session_store import Claim, FenceLost, InvalidArgument, StoreFull, Visibility
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.fakes import FakeAgent, event
@@ -252,7 +253,7 @@ async def test_an_agent_that_will_not_stop_is_left_behind_and_cannot_write(
     hall: Hall, monkeypatch: pytest.MonkeyPatch, logged: list[Any]
 ) -> None:
     """The turn is left in order all the same; what the agent does later goes nowhere."""
-    monkeypatch.setattr(turns, "AGENT_STOP_SECONDS", 0.05)
+    monkeypatch.setattr(steps, "AGENT_STOP_SECONDS", 0.05)
     paused = Paused(hall.agent, deaf=True)
     async with hall.running():
         await hall.say("long story")
@@ -311,7 +312,7 @@ async def test_an_answer_waits_for_the_disk_to_have_room(
     hall: Hall, monkeypatch: pytest.MonkeyPatch, elsewhere: Elsewhere
 ) -> None:
     """It is not made twice: the end of the turn is tried again."""
-    monkeypatch.setattr(turns, "END_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(endings, "END_PAUSES", (0.0, 0.0, 0.0))
     with failing(hall.db.turns, "finish", 3):
         async with hall.running():
             await hall.say("hello")
@@ -325,7 +326,7 @@ async def test_a_turn_whose_store_fails_for_long_is_run_again_without_a_restart(
     hall: Hall, monkeypatch: pytest.MonkeyPatch, elsewhere: Elsewhere, where: str
 ) -> None:
     """Nothing is stuck: the turn is let go of as soon as that can be written, taken up again, and answered once."""
-    monkeypatch.setattr(turns, "END_PAUSES", (0.0,))
+    monkeypatch.setattr(endings, "END_PAUSES", (0.0,))
     monkeypatch.setattr("gateway.recovery.LOOK_SECONDS", 0.05)
     monkeypatch.setattr("gateway.lanes.RETRY_SECONDS", 0.0)
 
@@ -392,7 +393,7 @@ async def test_an_answer_that_the_store_refuses_is_replaced_by_a_sentence(hall: 
 
 async def test_a_finish_of_unknown_outcome_is_not_a_second_answer(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error came after the commit: the repeated end finds it done."""
-    monkeypatch.setattr(turns, "END_PAUSES", (0.0,))
+    monkeypatch.setattr(endings, "END_PAUSES", (0.0,))
     with failing(hall.db.turns, "finish", 1, after=True):
         async with hall.running():
             await hall.say("hello")
@@ -432,7 +433,7 @@ async def test_long_answers_are_shown_live_up_to_a_limit_and_stored_whole(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is kept for showing does not grow with what is said; the partial answer of a stopped turn is whole."""
-    monkeypatch.setattr(turns, "MAX_TEXT", 10)
+    monkeypatch.setattr(steps, "MAX_TEXT", 10)
     shown: list[int] = []
     stuck = asyncio.Event()
 

@@ -118,7 +118,7 @@ async def test_a_turn_of_our_own_that_could_not_be_left_is_let_go_of_by_who_wait
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the recovery, as in a terminal: the next message lets go of it, has it run, and is answered."""
-    monkeypatch.setattr("gateway.turns.END_PAUSES", ())
+    monkeypatch.setattr("gateway.endings.END_PAUSES", ())
     monkeypatch.setattr("gateway.lanes.RETRY_SECONDS", 0.01)
     with failing(hall.db.turns, "finish", 1), failing(hall.db.turns, "abandon", 4):
         async with hall.running():

@@ -1,0 +1,131 @@
+"""The end of a turn: finished, stopped by a person, given up, or left to the next worker.
+
+Contract: the final answer, its outbox rows and "handled" are one transaction.
+Failure: an answer that cannot be stored now (the disk is full) is tried again for a while, since making it again may
+cost; after that the store's error is raised. A turn that cannot even be left is kept in mind: `settle` lets go of it
+once the store works again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+import anyio
+import structlog
+
+from gateway.agents.base import Final
+from gateway.places import LOCAL_PLATFORMS, place_ref
+from gateway.work import End
+from session_store import FenceLost, NewMessage, NewOutbox, StoreError
+
+if TYPE_CHECKING:
+    from gateway.work import Running, Work
+    from session_store import Fence, SessionDB
+
+__all__ = ["Endings"]
+
+#: Pauses between the tries to store the end of a turn, in seconds.
+END_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+_NEWER = "I have left this for your newer message."
+
+_log = structlog.get_logger(__name__)
+
+
+class Endings:
+    """Writes the ends of turns. leaving: set when all turns are to be left; then nothing is tried again."""
+
+    def __init__(self, db: SessionDB, leaving: anyio.Event) -> None:
+        self._db = db
+        self._leaving = leaving
+        self._unsettled: dict[str, tuple[Fence, str | None]] = {}
+
+    async def finish(self, work: Work, fence: Fence, answer: Final) -> str:
+        """End a turn with its answer; returns what the person is told."""
+        try:
+            await self._store_answer(work, fence, answer)
+        except StoreError as error:
+            if not isinstance(error, ValueError):
+                raise
+            # The answer itself cannot be stored (it is too big); that can.
+            _log.warning("answer_refused", turn=fence.turn_id, error=str(error))
+            answer = Final(f"The answer could not be kept. {error}", finish_reason="error")
+            await self._store_answer(work, fence, answer)
+        return answer.text
+
+    async def give_up(self, work: Work, fence: Fence, reason: str, sentence: str) -> None:
+        """End a claimed turn without an answer and say so to the person."""
+        message = NewMessage("assistant", sentence, finish_reason="error", op_id=_final_id(fence))
+        outgoing = _outgoing(work, "notice", sentence)
+        await self._written(lambda: self._db.turns.give_up(fence, reason, outgoing, message))
+
+    async def stop(self, work: Work, running: Running) -> None:
+        """End a turn that a person stopped, or said something newer to; what was said so far is kept."""
+        fence, end = running.fence, running.end or End.STOPPED
+        said = "".join(running.said)
+        partial = NewMessage("assistant", said, finish_reason="stopped", op_id=_final_id(fence)) if said else None
+        outgoing = _outgoing(work, "notice", _NEWER if end is End.NEWER else "Stopped.")
+        await self._written(lambda: self._db.turns.interrupt(fence, end.value, outgoing, partial))
+
+    async def leave(self, fence: Fence, reason: str | None) -> None:
+        """Leave a turn to the next worker, as a failed attempt if there is a reason; remembered if it cannot be now."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await (self._db.turns.abandon(fence, reason) if reason else self._db.turns.abandon(fence))
+            except FenceLost:
+                self._unsettled.pop(fence.root_id, None)
+            except StoreError as error:
+                # This process still beats the lease, so it must be the one that lets go, as soon as the store can.
+                self._unsettled[fence.root_id] = (fence, reason)
+                _log.warning("turn_not_left_yet", turn=fence.turn_id, error=str(error))
+            else:
+                self._unsettled.pop(fence.root_id, None)
+
+    async def settle(self) -> None:
+        """Let go of turns whose end could not be written when it came."""
+        for fence, reason in list(self._unsettled.values()):
+            await self.leave(fence, reason)
+
+    async def _store_answer(self, work: Work, fence: Fence, answer: Final) -> None:
+        message = NewMessage("assistant", answer.text, finish_reason=answer.finish_reason, op_id=_final_id(fence))
+        outgoing = _outgoing(work, "answer", answer.text)
+        await self._written(lambda: self._db.turns.finish(fence, message, outgoing))
+
+    async def _written(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Write the end of a turn; tried again for a while if the store cannot, unless all turns are to be left."""
+        for pause in (*END_PAUSES, None):
+            try:
+                # Whatever happens to the task that asked for the turn, its end is written; the store bounds this.
+                with anyio.CancelScope(shield=True):
+                    await write()
+            except StoreError as error:
+                if pause is None or isinstance(error, FenceLost | ValueError) or self._leaving.is_set():
+                    raise
+                _log.warning("turn_end_postponed", error=str(error))
+                with anyio.move_on_after(pause):
+                    await self._leaving.wait()
+            else:
+                return
+
+
+def _outgoing(work: Work, kind: str, body: str) -> Sequence[NewOutbox]:
+    """What goes to the place the message came from: a word about a reset if there was one, and `body`."""
+    if work.place.platform in LOCAL_PLATFORMS:
+        return ()
+    place = place_ref(work.place)
+    answer = NewOutbox(
+        place=place,
+        kind="answer" if kind == "answer" else "notice",
+        body=body,
+        reply_to=None if work.place.private else work.reply_to,
+    )
+    words = {"daily": "a new day", "idle": "a long pause"}.get(work.claim.reset_reason or "")
+    if words is None:
+        return (answer,)
+    reset = f"A new session begins ({words}). The former one is kept; `/search` finds what was said."
+    return (NewOutbox(place=place, kind="notice", body=reset), answer)
+
+
+def _final_id(fence: Fence) -> str:
+    return f"{fence.turn_id}.final"
