@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gateway.commands import CommandRegistry
     from gateway.router import Router
     from gateway.turns import TurnRunner
-    from session_store import Claim, InboxRow, SessionDB, SessionRow, Visibility
+    from session_store import Claim, InboxRow, NewInbox, SessionDB, SessionRow, Visibility
 
 __all__ = ["Desk", "Typing"]
 
@@ -215,13 +215,22 @@ class Desk:
                 raise
             await self._db.inbox.complete(row["id"], outbox=_outgoing(row, place, inert(str(error))))
 
-    async def local_command(self, place: Place, person_id: str, session_id: str | None, call: Call) -> Reply:
-        """Work a slash command typed in the terminal or on the web page; its effects are one transaction."""
+    async def local_command(
+        self, place: Place, person_id: str, session_id: str | None, call: Call, *, event: NewInbox | None = None
+    ) -> Reply:
+        """Work a slash command typed in the terminal or on the web page; its effects are one transaction.
+
+        event: how it is recorded along with them, where it may be given again.
+        """
         session = await self._db.get_session(session_id) if session_id else None
         context = await self._context(place, None, person_id, None, session)
         try:
             reply = await self._commands.run(context, call)
-            await self._db.apply(reply.effects)
+            if event is None:
+                await self._db.apply(reply.effects)
+            else:
+                shown_in = session_id or reply.session_id or event.session_id
+                await self._db.inbox.work_at_once(replace(event, session_id=shown_in), reply.effects)
         except StoreError as error:
             if not isinstance(error, ValueError):
                 raise

@@ -1,15 +1,17 @@
 """What the web page may ask of the gateway, done as the owner of the home (the page's facade).
 
 Contract: a message is in the inbox before `submit` returns; a repeated `submit` with the same client id changes nothing
-and names the same session. Commands are worked at once, each time they are submitted (the page's API knows a repeated
-one); their reply is shown through the live feed, only their effects are stored. Messages of one conversation are worked
-in the order in which they were submitted, whichever of its sessions they name.
+and names the same session. Commands are worked at once; their reply is shown through the live feed, only their effects
+are stored, together with the client id: a command that comes again, also after a restart, is not worked again. One that
+could not be worked is not kept. Messages of one conversation are worked in the order in which they were submitted,
+whichever of its sessions they name.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gateway.ids import new_session_id
@@ -19,6 +21,7 @@ from gateway.workshop import Workshop
 from session_store import NewInbox
 
 if TYPE_CHECKING:
+    from gateway.commands import Call
     from gateway.live import LiveFeed
     from session_store import SessionDB, Visibility
 
@@ -53,29 +56,37 @@ class WebDesk:
         """Accept a message or command; returns the session it belongs to."""
         now = time.time()
         chosen = session_id or new_session_id("gateway", now)
+        event = NewInbox(
+            place=place_ref(self._place),
+            dedupe_key=f"m:{client_id}",
+            kind="message",
+            lane=f"session:{await self._root(chosen)}",
+            received_at=now,
+            payload={"text": text, "message_id": client_id},
+            sender={"user_id": None, "name": "", "realm": "", "is_bot": False},
+            session_id=chosen,
+            person_id=OWNER,
+        )
         call = self._workshop.commands.parse(text)
         if call is not None:
-            reply = await self._workshop.desk.local_command(self._place, OWNER, session_id, call)
-            shown_in = session_id or reply.session_id or chosen
-            self.live.notice(shown_in, reply.text, reply_to=client_id, goto=reply.session_id)
-            return shown_in
-        accepted = await self.db.inbox.accept(
-            NewInbox(
-                place=place_ref(self._place),
-                dedupe_key=f"m:{client_id}",
-                kind="message",
-                lane=f"session:{await self._root(chosen)}",
-                received_at=now,
-                payload={"text": text, "message_id": client_id},
-                sender={"user_id": None, "name": "", "realm": "", "is_bot": False},
-                session_id=chosen,
-                person_id=OWNER,
-            )
-        )
+            return await self._command(session_id, call, replace(event, kind="command"), client_id)
+        accepted = await self.db.inbox.accept(event)
         if accepted.created:
             return chosen
         row = await self.db.inbox.get(accepted.inbox_id)
         return (row["session_id"] if row is not None else None) or chosen
+
+    async def _command(self, session_id: str | None, call: Call, event: NewInbox, client_id: str) -> str:
+        """Work a command once; returns the session that its reply is shown in."""
+        known = await self.db.inbox.known((event.place.platform, event.place.account), event.dedupe_key)
+        shown_in = session_id or (known["session_id"] if known is not None else None) or event.session_id or ""
+        if known is not None:
+            self.live.notice(shown_in, "This was done already, before the gateway was restarted.", reply_to=client_id)
+            return shown_in
+        reply = await self._workshop.desk.local_command(self._place, OWNER, session_id, call, event=event)
+        shown_in = session_id or reply.session_id or shown_in
+        self.live.notice(shown_in, reply.text, reply_to=client_id, goto=reply.session_id)
+        return shown_in
 
     async def stop(self, session_id: str) -> None:
         """Ask for the end of the running turn of this conversation, in whatever process it runs."""

@@ -271,6 +271,22 @@ class Inbox:
         """
         return await self._engine.write(lambda tx: complete(tx, inbox_id, outbox, effects))
 
+    async def work_at_once(self, row: NewInbox, effects: Sequence[Effect]) -> list[Result]:
+        """Record an event that is handled already, with its effects, in one transaction; returns their results.
+
+        Empty, and nothing is changed, when the event is known. Errors are those of `complete`; then nothing is kept.
+        """
+        return await self._engine.write(lambda tx: complete(tx, accept(tx, row).inbox_id, (), effects))
+
+    async def known(self, account: Account, dedupe_key: str) -> InboxRow | None:
+        """What is recorded of an event, in whatever state; None for a new one."""
+
+        def look(rx: Rx) -> InboxRow | None:
+            row = rx.one(KNOWN, (*account, dedupe_key))
+            return None if row is None else _as_inbox(rx.all(ONE, (row["id"],))[0])
+
+        return await self._engine.read(look)
+
     async def set_aside(self, inbox_id: int, error: str, outbox: Sequence[NewOutbox] = ()) -> bool:
         """Put a row that cannot be handled aside, with a word to the person; False if it was done or aside already."""
         return await self._engine.write(lambda tx: set_aside(tx, inbox_id, error, outbox))

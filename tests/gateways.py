@@ -57,10 +57,11 @@ def telegram_home(home: Path, base_url: str, token: str, **more: Any) -> Path:
 
 
 class GatewayProcess:
-    """`threadline gateway run` on a home. `more`: further environment variables."""
+    """`threadline gateway run` on a home. patience: seconds for a start or an end. `more`: further variables."""
 
-    def __init__(self, home: Path, **more: str) -> None:
+    def __init__(self, home: Path, *, patience: float = 30.0, **more: str) -> None:
         self._environment = clean_environment(home) | more
+        self._patience = patience
         self._process: asyncio.subprocess.Process | None = None
         self.log = home / "gateway.log"
         self.address = ""
@@ -110,15 +111,15 @@ class GatewayProcess:
         return self.log.read_text(encoding="utf-8")
 
     @asynccontextmanager
-    async def _in_time(self, seconds: float = 30.0) -> AsyncIterator[None]:
+    async def _in_time(self) -> AsyncIterator[None]:
         """A limit; when it is over, the process tells in its log where each of its threads is, and is ended."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._patience):
                 yield
         except TimeoutError:
             self.signal(signal.SIGABRT)
             await self._gone()
-            raise AssertionError(f"The gateway took more than {seconds} s: {self.logged()[-8000:]}") from None
+            raise AssertionError(f"The gateway took more than {self._patience} s: {self.logged()[-8000:]}") from None
 
     async def _begin(self) -> asyncio.StreamReader:
         with self.log.open("ab") as log:
@@ -131,7 +132,7 @@ class GatewayProcess:
     async def _gone(self) -> int:
         process = self._process
         assert process is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(self._patience):
             await process.communicate()
         self._process = None
         return process.returncode or 0

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, RedirectResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
@@ -73,7 +74,12 @@ def create_app(facade: WebFacade, *, token: str, host: str, port: int) -> Starle
             Mount("/static", _Files(directory=_STATIC, check_dir=False)),
         ],
         middleware=[Middleware(Guard, keyring=keyring, host=host)],
-        exception_handlers={HTTPException: _refused, StoreError: _store_failed, Exception: _failed},
+        exception_handlers={
+            HTTPException: _refused,
+            StoreError: _store_failed,
+            ClientDisconnect: _left,
+            Exception: _failed,
+        },
     )
     app.state.streams = streams
     return app
@@ -117,6 +123,11 @@ async def _store_failed(request: Request, error: Exception) -> Response:
     else:
         _log.warning("web_store_failed", path=request.url.path, error=str(error))
     return failure(status, str(error))
+
+
+async def _left(_request: Request, _error: Exception) -> Response:
+    """The other end went away before its request was whole; nobody hears the answer."""
+    return failure(HTTPStatus.BAD_REQUEST, "The request ended before it was whole. Send it again.")
 
 
 async def _failed(request: Request, _error: Exception) -> Response:

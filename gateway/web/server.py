@@ -3,8 +3,8 @@
 Contract: `bind` takes the address, so that the port is known before the application is made (port 0 takes any free
 one). `serve_on` says when it listens, serves until it is cancelled, and then ends within `STOP_SECONDS`: event streams
 at once, other requests as soon as they are answered. `serve` does both. No signal handlers are installed and no access
-log is written (an address may hold the token). Failure: an address that cannot be had is a `WebUnavailable` with the
-reason.
+log is written (an address may hold the token). Who sends or takes too slowly is cut off (`gateway.web.patience`).
+Failure: an address that cannot be had is a `WebUnavailable` with the reason.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import anyio
 import uvicorn
 
 from gateway.errors import WebUnavailable
+from gateway.web.patience import PatientProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +78,7 @@ class _Server(uvicorn.Server):
 def _config(app: Starlette) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",
+        http=PatientProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

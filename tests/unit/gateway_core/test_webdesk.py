@@ -128,6 +128,37 @@ async def test_commands_are_worked_at_once_and_shown(page: Page) -> None:
     assert fresh["title"] == "other"
 
 
+@pytest.mark.parametrize("inside", [True, False])
+async def test_a_command_that_comes_again_after_a_restart_is_not_worked_again(page: Page, *, inside: bool) -> None:
+    """A gateway that knows nothing but the store says so, and names the same session."""
+    chosen = await page.desk.submit(None, "hello", "client-1") if inside else None
+    if chosen is not None:
+        await page.answered(chosen, 2)
+    shown_in = await page.desk.submit(chosen, "/new other", "client-2")
+    before = await page.hall.db.list_sessions()
+
+    async with Hall.open(page.hall.db, page.hall.agent, page.hall.workshop.settings) as later:
+        desk = WebDesk(later.workshop, dict, lambda: True)
+        assert await desk.submit(chosen, "/new other", "client-2") == shown_in
+        (notice,) = desk.live.notices(shown_in)
+    assert (notice.reply_to, "done already" in notice.text) == ("client-2", True)
+    assert await page.hall.db.list_sessions() == before
+
+
+async def test_a_command_that_failed_may_come_again(page: Page) -> None:
+    """Nothing of it is kept."""
+    session_id = await page.desk.submit(None, "hello", "client-1")
+    await page.answered(session_id, 2)
+    await page.desk.submit(session_id, "/new plan", "client-2")
+    (begun,) = page.desk.live.notices(session_id)
+    assert begun.goto is not None
+    await page.desk.submit(session_id, "/title plan", "client-3")
+    assert "already" in page.desk.live.notices(session_id)[-1].text
+    await page.hall.db.set_session_title(begun.goto, "changed")
+    await page.desk.submit(session_id, "/title plan", "client-3")
+    assert page.desk.live.notices(session_id)[-1].text == "This session is now called “plan”."
+
+
 async def test_stop_ends_the_running_turn(page: Page) -> None:
     """What was said so far is kept; without a running turn nothing happens."""
     begun = asyncio.Event()
