@@ -206,10 +206,9 @@ def _blocked(rx: Rx, root_id: str, boot_now: float) -> Claim | None:
 
 
 def _with_activity(session: SessionRow) -> SessionRow:
-    """Rows of other tools may have no last activity; their start stands for it."""
-    if session["last_active"] is not None:
-        return session
-    return cast("SessionRow", {**session, "last_active": session["started_at"]})
+    """The session with its last activity: a message, or that somebody took it up; rows of other tools have neither."""
+    active = session["last_active"] if session["last_active"] is not None else session["started_at"]
+    return cast("SessionRow", {**session, "last_active": max(active, session["resumed_at"] or active)})
 
 
 def _make_session(tx: Tx, request: ClaimRequest, session_id: str, place: int) -> None:

@@ -1,22 +1,23 @@
 """What a command changes in the store, in one transaction with whatever marks the command as done.
 
 Contract: results by effect: StartSession -> id of the new session, Retitle -> the title as stored (None: removed),
-RequestStop -> whether a turn was running. Effects apply together or not at all: one that cannot be (TitleTaken,
-InvalidArgument, NotFound) raises and undoes the transaction. A repeated StartSession is known by its new session's id.
+RequestStop -> whether a turn was running, ResumeSession -> the live tip, OfferSessions -> None. Effects apply together
+or not at all: one that cannot be (TitleTaken, InvalidArgument, NotFound) raises and undoes the transaction. A repeated
+StartSession is known by its new session's id.
 Limits: the session that is left ends only if no other place is linked to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import time
 from typing import TYPE_CHECKING, TypeAlias
 
-from session_store import control, routes
-from session_store.lineage import live_tip
-from session_store.models import Effect, RequestStop, Retitle, StartSession
+from session_store import control, routes, taking_up
+from session_store.models import Effect, OfferSessions, RequestStop, ResumeSession, Retitle, StartSession
 from session_store.places import place_id
 from session_store.sessions import end_session_row, insert_session, retitle, session_row
-from session_store.tx import Rx, Tx
+from session_store.tx import Tx
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
@@ -40,12 +41,17 @@ def _apply(tx: Tx, effect: Effect) -> Result:
             return retitle(tx, session_id, title or "")
         case RequestStop(root_id, person_id):
             return control.request_stop(tx, root_id, person_id)
+        case ResumeSession():
+            return taking_up.resume(tx, effect)
+        case OfferSessions():
+            taking_up.offer(tx, effect)
+            return None
 
 
 def _start_session(tx: Tx, start: StartSession) -> str:
     if session_row(tx, start.new_session_id) is not None:
         return start.new_session_id
-    left = _left(tx, start)
+    left = taking_up.left_behind(tx, start.session_key, start.leaves)
     if left is not None and all(route["session_key"] == start.session_key for route in routes.routes_of(tx, left)):
         end_session_row(tx, left, start.reason)
     place = place_id(tx, start.place)
@@ -66,16 +72,6 @@ def _start_session(tx: Tx, start: StartSession) -> str:
     return start.new_session_id
 
 
-def _left(rx: Rx, start: StartSession) -> str | None:
-    """The tip of the conversation that is left: the route's, or the one named where there is no route."""
-    if start.session_key is not None:
-        old = routes.session_for(rx, start.session_key)
-        return None if old is None else old["id"]
-    if start.leaves is None or session_row(rx, start.leaves) is None:
-        return None
-    return live_tip(rx, start.leaves)
-
-
 class Effects:
     """Effects of commands that did not come through the inbox (terminal, web page)."""
 
@@ -85,3 +81,8 @@ class Effects:
     async def apply(self, effects: Sequence[Effect]) -> list[Result]:
         """Apply effects in one transaction; returns their results."""
         return await self._engine.write(lambda tx: apply_all(tx, effects))
+
+    async def offered(self, asker: str) -> list[str]:
+        """The sessions of the last numbered list that this asker was shown, in the order of the numbers."""
+        now = time()
+        return await self._engine.read(lambda rx: taking_up.offered(rx, asker, now))

@@ -1,4 +1,4 @@
-"""Lists of conversations, finding one by what a person typed, totals.
+"""Lists of conversations, and totals.
 
 Contract: a list has one row per conversation: id, title, source, model and end of its tip, `started_at` and the first
 user message of its root, messages counted over all its segments. Newest activity first; filtered before limited. Only
@@ -18,18 +18,15 @@ from pathlib import Path
 from typing import cast
 
 from session_store.content import plain_text
-from session_store.lineage import CHAIN_OF_TIPS, IS_TIP, live_tip
+from session_store.lineage import CHAIN_OF_TIPS, IS_TIP
 from session_store.models import Visibility
-from session_store.naming import resolve_title
 from session_store.rows import SessionListRow, SessionStats
 from session_store.titles import one_line, title_key
 from session_store.tx import Row, Rx
-from session_store.visible import is_visible, only_visible, visible_params
 
-__all__ = ["describe", "list_rows", "resolve", "stats"]
+__all__ = ["describe", "list_rows", "stats"]
 
 PREVIEW = 60
-_MOST_MATCHES = 10
 
 # The latest tips, by activity. ?1 owner, ?2 room, ?3 source, ?4 text in the title, ?5 limit.
 # The halves are the rows that carry their activity (read along its index) and those that do not.
@@ -83,13 +80,6 @@ LEFT JOIN rooms o ON o.id = s.owner
 ORDER BY page.place
 """.replace("/*chain*/", CHAIN_OF_TIPS)
 
-# Sessions by the beginning of their id, last active first. ?1 and ?2 visibility, ?3 what was typed.
-_BY_PREFIX = """
-SELECT s.id FROM sessions s
-WHERE s.id >= ?3 AND s.id < ?3 || CHAR(1114111) AND /*visible*/
-ORDER BY COALESCE(s.last_active, s.started_at) DESC, s.rowid DESC LIMIT 100
-"""
-
 _TOTALS = "SELECT (SELECT COUNT(*) FROM sessions) AS sessions, (SELECT COUNT(*) FROM messages) AS messages"
 _BY_SOURCE = (
     "SELECT source, COUNT(*) AS sessions FROM sessions GROUP BY source ORDER BY sessions DESC, source LIMIT 1000"
@@ -129,22 +119,6 @@ def describe(rx: Rx, tips: Sequence[str]) -> list[SessionListRow]:
 def _preview(row: Row) -> str:
     text = one_line(plain_text(row["preview"])) if row["preview"] else ""
     return text if len(text) <= PREVIEW else text[:PREVIEW] + "..."
-
-
-def resolve(rx: Rx, ref: str, visible_to: Visibility | None) -> list[str]:
-    """Return what `ref` may mean: the exact id alone, else tips by id prefix (at most 10), else one by title."""
-    ref = ref.strip()
-    if not ref:
-        return []
-    if is_visible(rx, ref, visible_to):
-        return [ref]
-    matches = rx.all(only_visible(_BY_PREFIX, visible_to), (*visible_params(visible_to), ref))
-    tips = list(dict.fromkeys(live_tip(rx, row["id"]) for row in matches))
-    found = [tip for tip in tips if is_visible(rx, tip, visible_to)]
-    if found:
-        return found[:_MOST_MATCHES]
-    by_title = resolve_title(rx, ref, visible_to)
-    return [] if by_title is None else [by_title]
 
 
 def stats(rx: Rx) -> SessionStats:

@@ -21,10 +21,12 @@ __all__ = [
     "NewInbox",
     "NewMessage",
     "NewOutbox",
+    "OfferSessions",
     "OutboxKind",
     "PlaceRef",
     "RenderedPart",
     "RequestStop",
+    "ResumeSession",
     "Retitle",
     "StartSession",
     "Visibility",
@@ -294,4 +296,31 @@ class RequestStop:
     person_id: str | None = None
 
 
-Effect: TypeAlias = StartSession | Retitle | RequestStop
+@dataclass(frozen=True, slots=True)
+class ResumeSession:
+    """Effect of `/resume`: this place leads to the conversation of `session_id` from now on, open again at its tip.
+
+    visible_to: what the asker may see; looked at again when it is done. session_key: whose route is moved, None where
+    sessions are chosen by id; then `leaves` names the session that one comes from. What is left ends with `reason`
+    unless other places lead to it. given_to: owner and room that the conversation gets, None to leave them.
+    """
+
+    session_id: str
+    place: PlaceRef
+    visible_to: Visibility
+    session_key: str | None = None
+    person_id: str | None = None
+    leaves: str | None = None
+    given_to: tuple[str, str] | None = None
+    reason: str = "resumed_other"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferSessions:
+    """Effect of a numbered list: what each number means to this asker, until the next list or for a day."""
+
+    asker: str
+    session_ids: Sequence[str]
+
+
+Effect: TypeAlias = StartSession | Retitle | RequestStop | ResumeSession | OfferSessions

@@ -18,7 +18,7 @@ from session_store.tx import Rx, Tx
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["Places", "ensure_room", "place_id", "place_of", "present", "rooms_of", "touch_member"]
+__all__ = ["Places", "ensure_room", "find_place", "place_id", "place_of", "present", "rooms_of", "touch_member"]
 
 # The row of an address.
 FIND_PLACE = (
@@ -63,6 +63,13 @@ def place_id(tx: Tx, place: PlaceRef) -> int:
     if place.name is not None and place.name != row["name"]:
         tx.run(NAME_PLACE, (place.name, found))
     return found
+
+
+def find_place(rx: Rx, place: PlaceRef) -> int | None:
+    """Return the row of an address, where it is now, or None if nothing was ever said there."""
+    place = present(rx, place)
+    row = rx.one(FIND_PLACE, (place.platform, place.account, place.chat_type, place.chat, place.thread))
+    return None if row is None else int(row["id"])
 
 
 def place_of(rx: Rx, row_id: int) -> PlaceRef | None:

@@ -67,6 +67,7 @@ class SessionRow(TypedDict):
     last_active: float | None
     archived: int
     title_key: str | None
+    resumed_at: float | None
 
 
 class SessionListRow(TypedDict):

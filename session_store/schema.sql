@@ -117,6 +117,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     last_active REAL,
     archived INTEGER NOT NULL DEFAULT 0,
     title_key TEXT,                     -- NFC, case-folded title
+    resumed_at REAL,                    -- when somebody last led a place to it; counts as activity for the reset policy
     FOREIGN KEY (parent_session_id) REFERENCES sessions(id)
 );
 CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
@@ -222,6 +223,13 @@ CREATE TABLE IF NOT EXISTS routes (
     updated_at REAL NOT NULL
 );
 CREATE INDEX IF NOT EXISTS idx_routes_session ON routes(session_id);
+
+-- The last numbered list that somebody was shown, so that a number means what stood there. Kept for a day.
+CREATE TABLE IF NOT EXISTS offered (
+    asker TEXT PRIMARY KEY,             -- session key or entrance, and the person
+    session_ids TEXT NOT NULL,          -- JSON list, in the order of the numbers
+    offered_at REAL NOT NULL
+);
 
 -- What came in and is not yet handled. Payloads go when handled; keys stay 30 days.
 CREATE TABLE IF NOT EXISTS inbox (
@@ -349,6 +357,7 @@ CREATE TABLE IF NOT EXISTS turns (
 );
 CREATE INDEX IF NOT EXISTS idx_turns_running ON turns(root_id) WHERE state = 'running';
 CREATE INDEX IF NOT EXISTS idx_turns_session ON turns(session_id);
+CREATE INDEX IF NOT EXISTS idx_turns_place ON turns(place_id);
 
 -- One row per conversation that ever had a turn; holder is null while it is free. fence only grows.
 CREATE TABLE IF NOT EXISTS leases (

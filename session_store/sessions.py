@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
-from session_store import export, listing, retention
+from session_store import export, finding, listing, retention
 from session_store.errors import InvalidArgument, TitleTaken
 from session_store.jsontext import to_json
 from session_store.lineage import (
@@ -25,7 +25,7 @@ from session_store.lineage import (
     root_of,
     unknown_session,
 )
-from session_store.models import Visibility
+from session_store.models import PlaceRef, Visibility
 from session_store.naming import free_title, next_title, resolve_title, retitle, title_holder
 from session_store.rows import PruneKept, SessionExport, SessionListRow, SessionRow, SessionStats
 from session_store.titles import split_number, title_key
@@ -293,8 +293,16 @@ class Sessions:
         return await self._engine.read(lambda rx: next_title(rx, base_title, owner))
 
     async def resolve_session(self, ref: str, *, visible_to: Visibility | None = None) -> list[str]:
-        """Return what `ref` may mean: the exact id alone, else tips by id prefix (at most 10), else one by title."""
-        return await self._engine.read(lambda rx: listing.resolve(rx, ref, visible_to))
+        """Return the ids that `ref` may mean: an id, a title, or the beginning of either (see `finding`)."""
+        return await self._engine.read(lambda rx: finding.resolve(rx, ref, visible_to))
+
+    async def find_sessions(self, ref: str, *, visible_to: Visibility | None = None) -> list[SessionListRow]:
+        """Return the conversations that `ref` may mean, by their live tips; more than one: it is ambiguous."""
+        return await self._engine.read(lambda rx: finding.find(rx, ref, visible_to))
+
+    async def last_used_at(self, place: PlaceRef, *, visible_to: Visibility | None = None) -> SessionListRow | None:
+        """Return the conversation in which somebody last spoke at this place, wherever it was begun."""
+        return await self._engine.read(lambda rx: finding.last_used_at(rx, place, visible_to))
 
     async def list_sessions(
         self,

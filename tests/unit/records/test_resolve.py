@@ -12,7 +12,7 @@ async def sessions(db: SessionDB) -> SessionDB:
     """Sessions with ids as they are made, and two with a title."""
     await db.create_session("20260101_100000_aaaaaa", "cli", started_at=1, title="20260101")
     await db.create_session("20260101_110000_bbbbbb", "cli", started_at=3)
-    await db.create_session("20260102_100000_cccccc", "cli", started_at=2, title="Deploy")
+    await db.create_session("20260102_100000_cccccc", "cli", started_at=2, title="Deploy the parser")
     return db
 
 
@@ -22,8 +22,15 @@ async def sessions(db: SessionDB) -> SessionDB:
         ("20260101_100000_aaaaaa", ["20260101_100000_aaaaaa"]),
         ("20260102", ["20260102_100000_cccccc"]),
         (" 20260102 ", ["20260102_100000_cccccc"]),
-        ("20260101", ["20260101_110000_bbbbbb", "20260101_100000_aaaaaa"]),
-        ("deploy", ["20260102_100000_cccccc"]),
+        ("20260101", ["20260101_100000_aaaaaa"]),
+        ("20260101_", ["20260101_110000_bbbbbb", "20260101_100000_aaaaaa"]),
+        ("deploy the", ["20260102_100000_cccccc"]),
+        ("DEPLOY THE PARSER", ["20260102_100000_cccccc"]),
+        ("Deploy", ["20260102_100000_cccccc"]),
+        ("Deploy the par…", ["20260102_100000_cccccc"]),
+        ("Deploy the par...", ["20260102_100000_cccccc"]),
+        ("parser", []),
+        ("…", []),
         ("20260101%", []),
         ("2026010_", []),
         ("0260101", []),
@@ -33,8 +40,10 @@ async def sessions(db: SessionDB) -> SessionDB:
         ("nothing", []),
     ],
 )
-async def test_the_exact_id_then_its_beginning_then_the_title(sessions: SessionDB, ref: str, found: list[str]) -> None:
-    """Several matches come last active first; wildcards are plain characters."""
+async def test_the_id_then_the_title_then_the_beginning_of_either(
+    sessions: SessionDB, ref: str, found: list[str]
+) -> None:
+    """Several matches come last active first; wildcards are plain characters; dots of a cut title are no text."""
     assert await sessions.resolve_session(ref) == found
 
 
