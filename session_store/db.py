@@ -19,6 +19,7 @@ from session_store.changes import Changes
 from session_store.control import Control
 from session_store.effects import Effects
 from session_store.engine import StoreEngine
+from session_store.health import Health
 from session_store.inbox import Inbox
 from session_store.messages import Messages
 from session_store.moves import Moves
@@ -62,6 +63,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.attachments = Attachments(engine, db_path)
         self.presence = Presence(engine)
         self.busy = Busy(engine)
+        self.health = Health(engine)
 
     @property
     def changes(self) -> Changes:

@@ -23,6 +23,7 @@ from session_store.tx import Row, Rx, Tx
 
 __all__ = [
     "IndexState",
+    "discard_documented",
     "index_state",
     "mark_broken",
     "pending",
@@ -34,6 +35,8 @@ __all__ = [
 _LIVE: Final = "messages_fts"
 _NEXT: Final = "messages_fts_next"
 _BLANK: Final = "messages_fts_blank"
+#: The second search table of the documented older schema.
+_OLD_TRIGRAM: Final = "messages_fts_trigram"
 #: Longest text, in characters per message allowed, that one step takes on, so that the write lock is held shortly.
 _SHARE: Final = 4096
 
@@ -173,6 +176,14 @@ def mark_broken(tx: Tx, reason: str) -> None:
     tx.run(_SET, ("fts_watermark", "0"))
     tx.run(_UNSET, ("fts_rebuild",))
     tx.run(_FORGET_QUEUE)
+
+
+def discard_documented(tx: Tx) -> None:
+    """Remove the search tables of the documented older schema with their triggers, whatever state they are in."""
+    for row in tx.all(_OLD_TRIGGERS):
+        tx.run(_DROP_TRIGGER.format(name=row["name"]))
+    for table in (_LIVE, _OLD_TRIGRAM):
+        _discard(tx, table)
 
 
 def start_rebuild(tx: Tx) -> None:

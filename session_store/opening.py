@@ -6,7 +6,8 @@ in one transaction under the ticket; an older file of ours is completed the same
 whole is opened without waiting for anybody who writes.
 Failure: StoreForeign, StoreNewer, StoreLost, StoreUnreadable, StoreReadOnly, StoreUnsafePlace, StoreDamaged, StoreBusy,
 StoreFull.
-Limits: files of the documented older schema (versions 1 to 11) are recognised and refused, not taken over.
+A file of the documented older schema (versions 1 to 11) is taken over the same way, after a copy of it was made; see
+migration.py. Who comes meanwhile waits for that.
 All functions run on a database thread.
 """
 
@@ -33,18 +34,19 @@ from session_store.errors import (
     StoreUnreadable,
 )
 from session_store.files import StoreFiles
+from session_store.history import MigrationPlan, judge, plan, version_of
+from session_store.migration import migrate
 from session_store.schema import APPLICATION_ID, SCHEMA_NUMBER, missing, pragma, tables
 from session_store.ticket import Ticket
 from session_store.tx import dict_row
 
-__all__ = ["open_reader", "open_writer"]
+__all__ = ["examine", "open_reader", "open_writer"]
 
 T = TypeVar("T")
 
-#: What the documented older schema always has.
-_OLD_TABLES: Final = frozenset({"schema_version", "sessions", "messages"})
-
 _TICKET_WAIT: Final = 2.0
+#: How long is waited for another process that takes over a large file.
+_MIGRATION_WAIT: Final = 900.0
 _OPEN_BUDGET: Final = 16.0
 _RETRY_PAUSE: Final = (0.020, 0.150)
 _LOOKS: Final = 3
@@ -59,9 +61,7 @@ _LARGE: Final = 500 * 1024 * 1024
 _WAL_PAGES: Final = 1000
 _WAL_LIMIT: Final = 64 * 1024 * 1024
 
-#: The number that the documented schema keeps in a table.
-_OLD_VERSION: Final = "SELECT max(version) AS version FROM schema_version"
-#: The same number for ours, for whoever asks the documented way.
+#: Our number where the documented schema keeps its own, for whoever asks there.
 _WRITE_VERSION: Final = "INSERT INTO schema_version (version) SELECT ? WHERE NOT EXISTS (SELECT 1 FROM schema_version)"
 _RAISE_VERSION: Final = "UPDATE schema_version SET version = ? WHERE version < ?"
 
@@ -132,8 +132,8 @@ def _look_through(files: StoreFiles, mode: Mode) -> _Look:
             connection.row_factory = dict_row
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_READER_MS}")
             look = _read_marks(connection)
-            if not look.application_id and look.tables >= _OLD_TABLES:
-                look.old_version = connection.execute(_OLD_VERSION).fetchone()["version"]
+            if look.old_version is not None:
+                judge(connection, files.path, look.old_version)
         finally:
             connection.close()
     except driver().module.Error as error:
@@ -142,7 +142,12 @@ def _look_through(files: StoreFiles, mode: Mode) -> _Look:
 
 
 def _read_marks(connection: sqlite3.Connection) -> _Look:
-    return _Look(pragma(connection, "application_id"), pragma(connection, "user_version"), tables(connection))
+    return _Look(
+        pragma(connection, "application_id"),
+        pragma(connection, "user_version"),
+        tables(connection),
+        version_of(connection),
+    )
 
 
 def _judge(files: StoreFiles, look: _Look) -> None:
@@ -152,15 +157,21 @@ def _judge(files: StoreFiles, look: _Look) -> None:
                 f"{files.path} was written by a newer Threadline (schema {look.user_version}, this one knows "
                 f"{SCHEMA_NUMBER}). Upgrade this one; the file was not changed."
             )
-    elif look.old_version is not None:
-        raise StoreForeign(
-            f"{files.path} was written by another tool (schema version {look.old_version}). Taking over such a file is "
-            "not available yet: choose another home or move the file away; it was not changed."
-        )
-    elif not look.empty:
+    elif look.old_version is None and not look.empty:
         raise StoreForeign(
             f"{files.path} is not a Threadline database. Choose another home or move the file away; it was not changed."
         )
+
+
+def examine(path: str | os.PathLike[str]) -> MigrationPlan | None:
+    """Raise what opening `path` would raise at first sight; tell what taking it over would do. Changes nothing.
+
+    None: the file is ours, or will be made.
+    """
+    files = StoreFiles(path)
+    files.refuse_unsafe_place()
+    _inspect(files)
+    return plan(files.path)
 
 
 # --- opening ---------------------------------------------------------------------------------------------------------
@@ -203,9 +214,9 @@ def open_reader(files: StoreFiles) -> sqlite3.Connection:
     return connection
 
 
-def _patiently(work: Callable[[], T], files: StoreFiles) -> T:
+def _patiently(work: Callable[[], T], files: StoreFiles, budget: float = _OPEN_BUDGET) -> T:
     """Repeat `work` while others hold the file: first opens at once, recovery of the log, long writers."""
-    deadline = time.monotonic() + _OPEN_BUDGET
+    deadline = time.monotonic() + budget
     while True:
         try:
             return work()
@@ -262,21 +273,27 @@ def _is_whole(connection: sqlite3.Connection) -> bool:
 
 
 def _complete_politely(connection: sqlite3.Connection, files: StoreFiles, ticket: Ticket) -> None:
-    held = ticket.acquire(_TICKET_WAIT)
+    old = _patiently(lambda: version_of(connection), files) is not None
+    wait = _MIGRATION_WAIT if old else _TICKET_WAIT
+    held = ticket.acquire(wait)
     try:
         if driver().safe_mode and not held:
             raise StoreBusy
-        _patiently(lambda: _complete(connection, files), files)
+        _patiently(lambda: _complete(connection, files), files, wait if old else _OPEN_BUDGET)
     finally:
         if held:
             ticket.release()
 
 
 def _complete(connection: sqlite3.Connection, files: StoreFiles) -> None:
-    """Bring the schema to what is declared, in one transaction."""
+    """Bring the schema to what is declared, in one transaction; a file of the documented history is taken over."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _judge(files, _read_marks(connection))
+        look = _read_marks(connection)
+        _judge(files, look)
+        if look.old_version is not None:
+            judge(connection, files.path, look.old_version)
+            migrate(connection, files, look.old_version)
         for statement in missing(connection):
             connection.execute(statement)
         connection.execute(_WRITE_VERSION, (SCHEMA_NUMBER,))

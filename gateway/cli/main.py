@@ -29,6 +29,7 @@ _COMMANDS = {
     "outbox": "gateway.cli.outbox_commands:app",
     "pair": "gateway.cli.pair:app",
     "config": "gateway.cli.config_commands:app",
+    "doctor": "gateway.cli.doctor:app",
 }
 
 

@@ -20,14 +20,6 @@ from session_store.engine import StoreEngine
 from session_store.schema import APPLICATION_ID, SCHEMA_NUMBER, declared
 from tests.conftest import Elsewhere
 
-OLD_SCHEMA = """
-CREATE TABLE schema_version (version INTEGER NOT NULL);
-INSERT INTO schema_version VALUES (11);
-CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, started_at REAL NOT NULL, title TEXT);
-CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content TEXT, timestamp REAL);
-INSERT INTO sessions VALUES ('s', 'cli', 1.0, NULL);
-"""
-
 
 def make(path: Path, script: str, *, wal: bool = False) -> None:
     """Make a database with the standard library; closed again before anything of ours opens it."""
@@ -61,11 +53,6 @@ def foreign_application(path: Path) -> None:
     make(path, "PRAGMA application_id = 252006673; CREATE TABLE t (x)")
 
 
-def older_schema(path: Path) -> None:
-    """The documented schema as it was before ours."""
-    make(path, OLD_SCHEMA, wal=True)
-
-
 def newer(path: Path) -> None:
     """Ours, from the future."""
     make(
@@ -89,7 +76,6 @@ def zeros(path: Path) -> None:
         (foreign_table, StoreForeign, r"not a Threadline database.*not changed"),
         (foreign_wal_file, StoreForeign, r"not a Threadline database.*not changed"),
         (foreign_application, StoreForeign, r"not a Threadline database.*not changed"),
-        (older_schema, StoreForeign, r"another tool \(schema version 11\).*not available yet.*not changed"),
         (newer, StoreNewer, rf"newer Threadline \(schema {SCHEMA_NUMBER + 1}.*Upgrade.*not changed"),
         (text_file, StoreForeign, r"not a Threadline database.*not changed"),
         (zeros, StoreForeign, r"not a Threadline database.*not changed"),
