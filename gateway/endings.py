@@ -16,7 +16,7 @@ import structlog
 
 from gateway.agents.base import Final
 from gateway.places import LOCAL_PLATFORMS, place_ref
-from gateway.work import End
+from gateway.work import End, assistant_message
 from session_store import FenceLost, NewMessage, NewOutbox, StoreError
 
 if TYPE_CHECKING:
@@ -39,58 +39,64 @@ class Endings:
     def __init__(self, db: SessionDB, leaving: anyio.Event) -> None:
         self._db = db
         self._leaving = leaving
-        self._unsettled: dict[str, tuple[Fence, str | None]] = {}
+        self._unsettled: dict[str, tuple[Running, str | None]] = {}
 
-    async def finish(self, work: Work, fence: Fence, answer: Final) -> str:
+    async def finish(self, work: Work, running: Running, answer: Final) -> str:
         """End a turn with its answer; returns what the person is told."""
         try:
-            await self._store_answer(work, fence, answer)
+            await self._store_answer(work, running, answer)
         except StoreError as error:
             if not isinstance(error, ValueError):
                 raise
             # The answer itself cannot be stored (it is too big); that can.
-            _log.warning("answer_refused", turn=fence.turn_id, error=str(error))
+            _log.warning("answer_refused", turn=running.fence.turn_id, error=str(error))
             answer = Final(f"The answer could not be kept. {error}", finish_reason="error")
-            await self._store_answer(work, fence, answer)
+            await self._store_answer(work, running, answer)
         return answer.text
 
-    async def give_up(self, work: Work, fence: Fence, reason: str, sentence: str) -> None:
+    async def give_up(self, work: Work, running: Running, reason: str, sentence: str) -> None:
         """End a claimed turn without an answer and say so to the person."""
+        fence, spent = running.fence, running.spent
         message = NewMessage("assistant", sentence, finish_reason="error", op_id=_final_id(fence))
         outgoing = _outgoing(work, "notice", sentence)
-        await self._written(lambda: self._db.turns.give_up(fence, reason, outgoing, message))
+        await self._written(lambda: self._db.turns.give_up(fence, reason, outgoing, message, usage=spent))
 
     async def stop(self, work: Work, running: Running) -> None:
         """End a turn that a person stopped, or said something newer to; what was said so far is kept."""
-        fence, end = running.fence, running.end or End.STOPPED
+        fence, spent, end = running.fence, running.spent, running.end or End.STOPPED
         said = "".join(running.said)
         partial = NewMessage("assistant", said, finish_reason="stopped", op_id=_final_id(fence)) if said else None
         outgoing = _outgoing(work, "notice", _NEWER if end is End.NEWER else "Stopped.")
-        await self._written(lambda: self._db.turns.interrupt(fence, end.value, outgoing, partial))
+        await self._written(lambda: self._db.turns.interrupt(fence, end.value, outgoing, partial, usage=spent))
 
-    async def leave(self, fence: Fence, reason: str | None) -> None:
+    async def leave(self, running: Running, reason: str | None) -> None:
         """Leave a turn to the next worker, as a failed attempt if there is a reason; remembered if it cannot be now."""
+        fence, spent = running.fence, running.spent
+        how = {"reason": reason} if reason else {}
         with anyio.CancelScope(shield=True):
             try:
-                await (self._db.turns.abandon(fence, reason) if reason else self._db.turns.abandon(fence))
+                await self._db.turns.abandon(fence, **how, usage=spent)
             except FenceLost:
                 self._unsettled.pop(fence.root_id, None)
             except StoreError as error:
                 # This process still beats the lease, so it must be the one that lets go, as soon as the store can.
-                self._unsettled[fence.root_id] = (fence, reason)
+                self._unsettled[fence.root_id] = (running, reason)
                 _log.warning("turn_not_left_yet", turn=fence.turn_id, error=str(error))
             else:
                 self._unsettled.pop(fence.root_id, None)
 
     async def settle(self) -> None:
         """Let go of turns whose end could not be written when it came."""
-        for fence, reason in list(self._unsettled.values()):
-            await self.leave(fence, reason)
+        for running, reason in list(self._unsettled.values()):
+            await self.leave(running, reason)
 
-    async def _store_answer(self, work: Work, fence: Fence, answer: Final) -> None:
-        message = NewMessage("assistant", answer.text, finish_reason=answer.finish_reason, op_id=_final_id(fence))
+    async def _store_answer(self, work: Work, running: Running, answer: Final) -> None:
+        fence, spent = running.fence, running.spent
+        message = assistant_message(
+            answer.text, op_id=_final_id(fence), finish_reason=answer.finish_reason, reasoning=answer.reasoning
+        )
         outgoing = _outgoing(work, "answer", answer.text)
-        await self._written(lambda: self._db.turns.finish(fence, message, outgoing))
+        await self._written(lambda: self._db.turns.finish(fence, message, outgoing, usage=spent))
 
     async def _written(self, write: Callable[[], Awaitable[object]]) -> None:
         """Write the end of a turn; tried again for a while if the store cannot, unless all turns are to be left."""

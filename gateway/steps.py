@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
-from gateway.agents.base import AgentError, Final, TextDelta, ToolCalls, ToolResult
+from gateway.agents.base import AgentError, Final, TextDelta, ToolCalls, ToolResult, Usage
 from gateway.context import build_context
 from gateway.live import MAX_TEXT
+from gateway.work import assistant_message
 from session_store import FenceLost, NewMessage, StoreError
 
 if TYPE_CHECKING:
@@ -125,17 +126,22 @@ class Steps:
                 running.shown += event.text
                 self._live.publish(running.session_id, running.fence.turn_id, running.shown)
             return
+        if isinstance(event, Usage):
+            running.spent.append(event)
+            return
         running.steps += 1
         op_id = f"{running.fence.turn_id}.{work.claim.attempt}.{running.steps}"
         if isinstance(event, ToolCalls):
-            message = NewMessage(
-                "assistant", event.text, tool_calls=event.calls, finish_reason="tool_calls", op_id=op_id
+            message = assistant_message(
+                event.text, op_id=op_id, finish_reason="tool_calls", reasoning=event.reasoning, calls=event.calls
             )
         elif isinstance(event, ToolResult):
             message = NewMessage("tool", event.content, tool_call_id=event.call_id, tool_name=event.name, op_id=op_id)
         else:
             return
-        await self._db.turns.step(running.fence, [message])
+        spent = list(running.spent)
+        await self._db.turns.step(running.fence, [message], usage=spent)
+        del running.spent[: len(spent)]
         if isinstance(event, ToolCalls):
             running.said.clear()
             running.shown = ""

@@ -120,10 +120,10 @@ class TurnRunner:
             _log.warning("turn_lost", session=session_id, turn=fence.turn_id)
             return None
         except StoreError:
-            await self._endings.leave(fence, FAILED)
+            await self._endings.leave(running, FAILED)
             raise
         except BaseException as error:
-            await self._endings.leave(fence, FAILED if isinstance(error, Exception) else None)
+            await self._endings.leave(running, FAILED if isinstance(error, Exception) else None)
             raise
         finally:
             running.over = True
@@ -138,7 +138,7 @@ class TurnRunner:
 
     async def _to_its_end(self, work: Work, running: Running) -> str | None:
         if work.claim.attempt > MAX_ATTEMPTS:
-            await self._endings.give_up(work, running.fence, "interrupted too often", _TOO_OFTEN)
+            await self._endings.give_up(work, running, "interrupted too often", _TOO_OFTEN)
             return _TOO_OFTEN
         answer: Final | None = None
         if self._leaving.is_set():
@@ -149,16 +149,16 @@ class TurnRunner:
 
     async def _close(self, work: Work, running: Running, answer: Final | None) -> str | None:
         if answer is not None:
-            return await self._endings.finish(work, running.fence, answer)
+            return await self._endings.finish(work, running, answer)
         if running.end is End.LOST:
             raise FenceLost
         if running.end is End.SHUTDOWN:
-            await self._endings.leave(running.fence, None)
+            await self._endings.leave(running, None)
             return None
         if running.end is not None:
             await self._endings.stop(work, running)
             return None
         late = anyio.current_time() >= running.limit
         reason, sentence = ("timeout", _TOO_LONG) if late else ("silence", _SILENT)
-        await self._endings.give_up(work, running.fence, reason, sentence)
+        await self._endings.give_up(work, running, reason, sentence)
         return sentence

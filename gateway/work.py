@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
-if TYPE_CHECKING:
-    from adapters.base import Place
-    from session_store import Claim, Fence, Visibility
+from session_store import NewMessage
 
-__all__ = ["End", "Running", "Work"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from adapters.base import Place
+    from gateway.agents.base import Reasoning
+    from session_store import Claim, Fence, Usage, Visibility
+
+__all__ = ["End", "Running", "Work", "assistant_message"]
 
 #: An agent of which nothing is heard for so long hangs.
 SILENCE_LIMIT_SECONDS = 600.0
@@ -44,6 +49,7 @@ class Running:
 
     session_id: where its messages go. limit: when its time is over. said: the pieces of text since the last stored
     step; shown: their beginning. over: its end has come; what its agent still does must go nowhere.
+    spent: what its calls of a model cost, as far as it is not stored yet.
     """
 
     fence: Fence
@@ -54,6 +60,7 @@ class Running:
     said: list[str] = field(default_factory=list)
     shown: str = ""
     steps: int = 0
+    spent: list[Usage] = field(default_factory=list)
     over: bool = False
 
     def heard(self) -> None:
@@ -64,3 +71,24 @@ class Running:
         """Stop the agent; the first reason counts."""
         self.end = self.end or end
         self.scope.cancel()
+
+
+def assistant_message(
+    text: str | None,
+    *,
+    op_id: str,
+    finish_reason: str,
+    reasoning: Reasoning | None = None,
+    calls: Sequence[Mapping[str, Any]] | None = None,
+) -> NewMessage:
+    """What an agent said, as the store takes it."""
+    return NewMessage(
+        "assistant",
+        text,
+        tool_calls=calls,
+        finish_reason=finish_reason,
+        reasoning=reasoning.text if reasoning else None,
+        op_id=op_id,
+        reasoning_content=reasoning.content if reasoning else None,
+        reasoning_details=reasoning.details if reasoning else None,
+    )

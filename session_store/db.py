@@ -34,6 +34,7 @@ from session_store.search import Search
 from session_store.sessions import Sessions
 from session_store.turns import Turns
 from session_store.unreadable import UnreadableEvents
+from session_store.usage import UsageLog
 
 __all__ = ["SessionDB"]
 
@@ -64,6 +65,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.presence = Presence(engine)
         self.busy = Busy(engine)
         self.health = Health(engine)
+        self.usage = UsageLog(engine)
 
     @property
     def changes(self) -> Changes:

@@ -1,7 +1,8 @@
 """Sessions as objects for other programs: the row of a session with all its messages.
 
-Contract: an export object has every column of the session and every message of it in order, those taken back included;
-it can always be written as JSON, whatever is stored. Files that came with a message are named with it, by their hash.
+Contract: an export object has every column of the session, every message of it in order, those taken back included,
+and every call of a model; it can always be written as JSON, whatever is stored. Files that came with a message are
+named with it, by their hash.
 Each segment of a compressed conversation is an object of its own, tied to the others by `parent_session_id` and
 `root_id`.
 Failure: an unknown session gives None; a session deleted while it is read is left out.
@@ -12,14 +13,16 @@ messages that arrive meanwhile are included. The order of sessions is that of th
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from session_store.attachments import attachments_of
 from session_store.jsontext import plain
 from session_store.messages import decode_message
 from session_store.models import Visibility
-from session_store.rows import MessageRow, SessionExport, SessionRow
+from session_store.rows import MessageRow, SessionExport, SessionRow, UsageRow
 from session_store.tx import Rx
+from session_store.usage import calls_after
 from session_store.visible import only_visible, visible_params
 
 if TYPE_CHECKING:
@@ -47,7 +50,8 @@ async def export(engine: Engine, session_id: str) -> SessionExport | None:
     if row is None:
         return None
     session = cast("SessionRow", plain(row))
-    return {**session, "messages": await _all_messages(engine, session_id)}
+    messages = await _all_messages(engine, session_id)
+    return {**session, "messages": messages, "usage": await _all_usage(engine, session_id)}
 
 
 async def _all_messages(engine: Engine, session_id: str) -> list[MessageRow]:
@@ -68,6 +72,17 @@ async def _all_messages(engine: Engine, session_id: str) -> list[MessageRow]:
         messages += read
         more = len(read) == _MESSAGES_PER_PAGE
     return messages
+
+
+async def _all_usage(engine: Engine, session_id: str) -> list[UsageRow]:
+    rows: list[UsageRow] = []
+    more = True
+    while more:
+        last = rows[-1]["id"] if rows else 0
+        read = await engine.read(partial(calls_after, session_id=session_id, after_id=last, limit=_MESSAGES_PER_PAGE))
+        rows += read
+        more = len(read) == _MESSAGES_PER_PAGE
+    return rows
 
 
 async def iter_exports(

@@ -23,6 +23,7 @@ from session_store.models import Visibility
 from session_store.rows import SessionListRow, SessionStats
 from session_store.titles import one_line, title_key
 from session_store.tx import Row, Rx
+from session_store.usage import totals
 
 __all__ = ["describe", "list_rows", "stats"]
 
@@ -122,12 +123,13 @@ def _preview(row: Row) -> str:
 
 
 def stats(rx: Rx) -> SessionStats:
-    """Return the totals: session rows, message rows, session rows per source, bytes on disk."""
-    totals = rx.one(_TOTALS) or {}
+    """Return the totals: session rows, message rows, session rows per source, tokens, bytes on disk."""
+    counts = rx.one(_TOTALS) or {}
     return {
-        "sessions": totals["sessions"],
-        "messages": totals["messages"],
+        "sessions": counts["sessions"],
+        "messages": counts["messages"],
         "by_source": {row["source"]: row["sessions"] for row in rx.all(_BY_SOURCE)},
+        "usage": totals(rx),
         "size_bytes": int(rx.value(_PAGES) or 0) + _wal_bytes(rx),
     }
 

@@ -77,8 +77,6 @@ def insert_message(  # noqa: PLR0913 - one parameter per column that callers may
     inbox_id: int | None = None,
     turn_id: str | None = None,
     timestamp: float | datetime | None = None,
-    reasoning_content: str | None = None,
-    reasoning_details: object = None,
     codex_reasoning_items: object = None,
     codex_message_items: object = None,
 ) -> int:
@@ -107,8 +105,8 @@ def insert_message(  # noqa: PLR0913 - one parameter per column that callers may
         "token_count": message.token_count,
         "finish_reason": message.finish_reason,
         "reasoning": message.reasoning,
-        "reasoning_content": reasoning_content,
-        "reasoning_details": to_json(reasoning_details),
+        "reasoning_content": message.reasoning_content,
+        "reasoning_details": to_json(message.reasoning_details),
         "codex_reasoning_items": to_json(codex_reasoning_items),
         "codex_message_items": to_json(codex_message_items),
         "person_id": person_id,
@@ -226,6 +224,8 @@ class Messages:
             finish_reason=finish_reason,
             reasoning=reasoning,
             op_id=op_id,
+            reasoning_content=reasoning_content,
+            reasoning_details=reasoning_details,
         )
 
         def op(tx: Tx) -> int:
@@ -237,8 +237,6 @@ class Messages:
                 place_id=place_id,
                 platform_message_id=platform_message_id,
                 timestamp=timestamp,
-                reasoning_content=reasoning_content,
-                reasoning_details=reasoning_details,
                 codex_reasoning_items=codex_reasoning_items,
                 codex_message_items=codex_message_items,
             )

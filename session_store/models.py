@@ -24,15 +24,18 @@ __all__ = [
     "OfferSessions",
     "OutboxKind",
     "PlaceRef",
+    "Purpose",
     "RenderedPart",
     "RequestStop",
     "ResumeSession",
     "Retitle",
     "StartSession",
+    "Usage",
     "Visibility",
 ]
 
 InboxKind = Literal["message", "edit", "delete", "command", "button", "migration", "member"]
+Purpose = Literal["turn", "summary", "title", "handoff"]
 OutboxKind = Literal["answer", "notice", "mirror", "handoff"]
 
 
@@ -139,8 +142,30 @@ class MessageNote:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call of a model cost, in tokens as its provider counts them.
+
+    request_id is unique for ever: told twice, it counts once. output_tokens include reasoning_tokens; input_tokens
+    include neither cache column. provider and base_url: who was asked.
+    """
+
+    request_id: str
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    provider: str | None = None
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewMessage:
-    """One transcript row. content is text, or a list/dict of multimodal parts; tool_calls a list of call objects."""
+    """One transcript row. content is text, or a list/dict of multimodal parts; tool_calls a list of call objects.
+
+    reasoning is for people; reasoning_content and reasoning_details are what the model's provider wants back unchanged.
+    """
 
     role: Literal["user", "assistant", "tool", "system"]
     content: str | Sequence[Any] | Mapping[str, Any] | None = None
@@ -151,6 +176,8 @@ class NewMessage:
     finish_reason: str | None = None
     reasoning: str | None = None
     op_id: str | None = None
+    reasoning_content: str | None = None
+    reasoning_details: Any = None
 
 
 @dataclass(frozen=True, slots=True)

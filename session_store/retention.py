@@ -1,9 +1,9 @@
 """Taking things away: prune, delete, clear. Always whole conversations.
 
-Contract: a deleted conversation is gone with all its segments, messages, routes, turns, lease, control rows and outbox
-rows, the waiting ones included; nothing of its text is left in a row. Sessions that came out of it otherwise (branches,
-tool and scheduled runs) live on without a parent. Input that was accepted for it and not yet answered is settled, its
-text removed.
+Contract: a deleted conversation is gone with all its segments, messages, usage, routes, turns, lease, control rows and
+outbox rows, the waiting ones included; nothing of its text is left in a row. Sessions that came out of it otherwise
+(branches, tool and scheduled runs) live on without a parent. Input that was accepted for it and not yet answered is
+settled, its text removed.
 Prune takes conversations whose tip has ended and whose last activity is older than the given days; never an archived
 one, one with a running turn or one with accepted input. What the dry run lists is what the prune deletes.
 Failure: unknown sessions give False or 0. Each conversation goes in a transaction of its own and is judged again in it,
@@ -89,6 +89,7 @@ _DELETE_MESSAGES = "DELETE FROM messages WHERE session_id IN (SELECT value FROM 
 # The rest, in an order that foreign keys allow.
 _DELETE_REST = (
     "DELETE FROM control WHERE root_id IN (SELECT value FROM json_each(?1))",
+    "DELETE FROM usage WHERE session_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM turns WHERE session_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM leases WHERE root_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM routes WHERE session_id IN (SELECT value FROM json_each(?1))",

@@ -10,6 +10,7 @@ __all__ = [
     "ControlRow",
     "InboxRow",
     "MessageRow",
+    "ModelUsage",
     "NoteRow",
     "OutboxRow",
     "PersonRow",
@@ -24,6 +25,8 @@ __all__ = [
     "SessionStats",
     "TurnRow",
     "UnreadableRow",
+    "UsageRow",
+    "UsageTotals",
 ]
 
 
@@ -150,9 +153,10 @@ class ChangeRow(TypedDict):
 
 
 class SessionExport(SessionRow):
-    """The export object of one session: its columns and its messages."""
+    """The export object of one session: its columns, its messages, and each call of a model for it."""
 
     messages: list[MessageRow]
+    usage: list[UsageRow]
 
 
 class SearchContext(TypedDict):
@@ -332,7 +336,49 @@ class SessionStats(TypedDict):
     sessions: int
     messages: int
     by_source: dict[str, int]
+    usage: UsageTotals
     size_bytes: int
+
+
+class UsageRow(TypedDict):
+    """One call of a model, in tokens; see `session_store.usage` for what includes what."""
+
+    id: int
+    request_id: str
+    session_id: str
+    turn_id: str | None
+    purpose: str
+    model: str | None
+    provider: str | None
+    base_url: str | None
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    created_at: float
+
+
+class ModelUsage(TypedDict):
+    """The calls of one model. read_tokens: what it was given, the cached part included."""
+
+    model: str | None
+    calls: int
+    read_tokens: int
+    output_tokens: int
+
+
+class UsageTotals(TypedDict):
+    """Sums over sessions. total_tokens: input, both cache columns and output; reasoning is inside the output."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    total_tokens: int
+    models: list[ModelUsage]
 
 
 class UnreadableRow(TypedDict):

@@ -384,6 +384,25 @@ CREATE TABLE IF NOT EXISTS processes (
     beat REAL NOT NULL                  -- boot clock, seconds
 );
 
+-- What each call of a model cost, in tokens. The sums stand in sessions, changed in the same transaction.
+CREATE TABLE IF NOT EXISTS usage (
+    id INTEGER PRIMARY KEY,
+    request_id TEXT NOT NULL UNIQUE,    -- told twice, a call counts once
+    session_id TEXT NOT NULL,
+    turn_id TEXT,
+    purpose TEXT NOT NULL CHECK (purpose IN ('turn', 'summary', 'title', 'handoff')),
+    model TEXT,
+    provider TEXT,
+    base_url TEXT,
+    input_tokens INTEGER NOT NULL DEFAULT 0,       -- without those of the two cache columns
+    output_tokens INTEGER NOT NULL DEFAULT 0,      -- with those of reasoning_tokens
+    cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+    reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    created_at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_usage_session ON usage(session_id, purpose);
+
 -- Small messages between processes.
 CREATE TABLE IF NOT EXISTS control (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

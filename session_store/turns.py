@@ -1,9 +1,9 @@
 """Turns: one user input worked through to one final answer, step by step, under a fence.
 
 Contract: every durable step checks the fence in its own transaction. The end of a turn (finish, interrupt, give up) is
-one transaction: final message, what must go out, the turn's state, its inbox rows done, its stop requests closed, the
-lease free. A repeated end under the same fence changes nothing and returns the same message id; a repeated step is
-known by the op_id of its messages.
+one transaction: final message, what it cost, what must go out, the turn's state, its inbox rows done, its stop requests
+closed, the lease free. A repeated end under the same fence changes nothing and returns the same message id; a repeated
+step is known by the op_id of its messages.
 Failure: FenceLost, and nothing written, once another process has taken the turn over or the turn has ended otherwise.
 Limits: claiming is in claim.py, taking over in takeover.py; the class at the end brings all of it together.
 """
@@ -19,12 +19,13 @@ from session_store.claim import TURN, Judge, claim, is_held, running_turn
 from session_store.errors import FenceLost, InvalidArgument
 from session_store.lineage import live_tip
 from session_store.messages import decode_message, insert_message
-from session_store.models import Claim, ClaimRequest, Fence, NewMessage, NewOutbox
+from session_store.models import Claim, ClaimRequest, Fence, NewMessage, NewOutbox, Usage
 from session_store.outbox import Account, Origin, add_rows
 from session_store.processes import boot_clock
 from session_store.rows import MessageRow, TurnRow
 from session_store.takeover import SHUTDOWN, orphaned, orphaned_in, take_over
 from session_store.tx import Tx
+from session_store.usage import record_usage
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
@@ -50,14 +51,16 @@ class Ending:
     state: Literal["done", "interrupted", "given_up"]
     reason: str | None = None
     final: NewMessage | None = None
+    usage: Sequence[Usage] = ()
 
 
-def step(tx: Tx, fence: Fence, messages: Sequence[NewMessage]) -> list[int]:
-    """Store the messages of one step, each under its op_id."""
+def step(tx: Tx, fence: Fence, messages: Sequence[NewMessage], usage: Sequence[Usage] = ()) -> list[int]:
+    """Store the messages of one step, each under its op_id, and what the step cost."""
     if any(message.op_id is None for message in messages):
         raise InvalidArgument("A message of a step needs an op_id, so that a repeated step is known.")
     leases.check(tx, fence)
     session_id = tx.value(TURN_SESSION, (fence.turn_id,))
+    record_usage(tx, session_id, usage, turn_id=fence.turn_id)
     return [insert_message(tx, session_id, message, turn_id=fence.turn_id) for message in messages]
 
 
@@ -70,6 +73,7 @@ def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> in
         return cast("int | None", turn["final_message_id"])
     leases.check(tx, fence)
     session_id = live_tip(tx, turn["session_id"])
+    record_usage(tx, session_id, ending.usage, turn_id=fence.turn_id)
     message_id: int | None = None
     if ending.final is not None:
         named = replace(ending.final, op_id=ending.final.op_id or f"{fence.turn_id}.final")
@@ -82,9 +86,10 @@ def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> in
     return message_id
 
 
-def abandon(tx: Tx, fence: Fence, reason: str = SHUTDOWN) -> None:
+def abandon(tx: Tx, fence: Fence, reason: str = SHUTDOWN, usage: Sequence[Usage] = ()) -> None:
     """Leave a running turn: its lease is free for the next worker, who counts an attempt unless it was a shutdown."""
     leases.check(tx, fence)
+    record_usage(tx, tx.value(TURN_SESSION, (fence.turn_id,)), usage, turn_id=fence.turn_id)
     tx.run(LEAVE, (reason, fence.turn_id))
     leases.release(tx, fence)
 
@@ -110,32 +115,46 @@ class Turns:
         size = len(str(request.content))
         return await self._engine.write(lambda tx: claim(tx, request, judge), size=size)
 
-    async def step(self, fence: Fence, messages: Sequence[NewMessage]) -> list[int]:
-        """Store the messages of one agent step; each needs an op_id. Returns their ids."""
+    async def step(self, fence: Fence, messages: Sequence[NewMessage], *, usage: Sequence[Usage] = ()) -> list[int]:
+        """Store the messages of one agent step, each with an op_id, and what it cost. Returns the messages' ids."""
         size = sum(len(str(message.content)) for message in messages)
-        return await self._engine.write(lambda tx: step(tx, fence, messages), size=size)
+        return await self._engine.write(lambda tx: step(tx, fence, messages, usage), size=size)
 
-    async def finish(self, fence: Fence, final: NewMessage, outbox: Sequence[NewOutbox] = ()) -> int:
+    async def finish(
+        self, fence: Fence, final: NewMessage, outbox: Sequence[NewOutbox] = (), *, usage: Sequence[Usage] = ()
+    ) -> int:
         """End a turn with its answer; returns the id of the final message."""
-        size = len(str(final.content))
-        message_id = await self._engine.write(lambda tx: end(tx, fence, Ending("done", final=final), outbox), size=size)
+        size, ending = len(str(final.content)), Ending("done", final=final, usage=usage)
+        message_id = await self._engine.write(lambda tx: end(tx, fence, ending, outbox), size=size)
         return cast("int", message_id)
 
     async def give_up(
-        self, fence: Fence, reason: str, outbox: Sequence[NewOutbox] = (), final: NewMessage | None = None
+        self,
+        fence: Fence,
+        reason: str,
+        outbox: Sequence[NewOutbox] = (),
+        final: NewMessage | None = None,
+        *,
+        usage: Sequence[Usage] = (),
     ) -> int | None:
         """End a turn that cannot be worked; its input counts as handled."""
-        return await self._engine.write(lambda tx: end(tx, fence, Ending("given_up", reason, final), outbox))
+        return await self._engine.write(lambda tx: end(tx, fence, Ending("given_up", reason, final, usage), outbox))
 
     async def interrupt(
-        self, fence: Fence, reason: str, outbox: Sequence[NewOutbox] = (), final: NewMessage | None = None
+        self,
+        fence: Fence,
+        reason: str,
+        outbox: Sequence[NewOutbox] = (),
+        final: NewMessage | None = None,
+        *,
+        usage: Sequence[Usage] = (),
     ) -> int | None:
         """End a turn because a person stopped it; it is not resumed."""
-        return await self._engine.write(lambda tx: end(tx, fence, Ending("interrupted", reason, final), outbox))
+        return await self._engine.write(lambda tx: end(tx, fence, Ending("interrupted", reason, final, usage), outbox))
 
-    async def abandon(self, fence: Fence, reason: str = SHUTDOWN) -> None:
+    async def abandon(self, fence: Fence, reason: str = SHUTDOWN, *, usage: Sequence[Usage] = ()) -> None:
         """Leave a running turn to the next worker. Any reason but an orderly shutdown counts as a failed attempt."""
-        await self._engine.write(lambda tx: abandon(tx, fence, reason))
+        await self._engine.write(lambda tx: abandon(tx, fence, reason, usage))
 
     async def orphaned(self, accounts: Sequence[Account], limit: int = 64) -> list[TurnRow]:
         """Running turns of these accounts that nobody works any more, oldest first."""

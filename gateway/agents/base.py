@@ -1,7 +1,8 @@
 """What an agent is: it turns a context into events. It is exchangeable; nothing else knows its kind.
 
 Contract: `run` is an async generator. Each event is made durable *before* the next one is asked for, so an agent that
-yields `ToolCalls` and then works finds the calls stored when it goes on. The last event is `Final`. An agent raises
+yields `ToolCalls` and then works finds the calls stored when it goes on; `Usage` is told before the event that it paid
+for, and stored with that. The last event is `Final`. An agent raises
 `AgentError` with a sentence for the person when it cannot answer. It must stop soon when its task is cancelled.
 `summarize` writes what a reader needs to go on with a conversation without having read it; `Titling` is for agents that
 can also name one.
@@ -13,6 +14,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from session_store import Usage
 
 __all__ = [
     "Agent",
@@ -97,25 +100,6 @@ class AgentContext:
     words: str | None = None
     attachments: Sequence[AttachedFile] = ()
     system_prompt: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What one call of a model cost, in tokens as its provider counts them.
-
-    request_id is unique for ever: told twice, it counts once. output_tokens include reasoning_tokens; input_tokens
-    include neither cache column. provider and base_url: who was asked.
-    """
-
-    request_id: str
-    model: str
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    reasoning_tokens: int = 0
-    provider: str | None = None
-    base_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

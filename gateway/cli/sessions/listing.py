@@ -15,6 +15,7 @@ from gateway.cli.output import on_a_terminal, write, write_json
 from gateway.cli.sessions.common import app, gone, on_store, one_session
 from gateway.cli.transcript import text_of, tool_names
 from gateway.phrases import age, clock, folded, harmless, one_line, plural
+from gateway.spending import spent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +101,9 @@ async def _show(db: SessionDB, session_id: str) -> None:
         f"ended {clock(session['ended_at'])} ({session['end_reason']})" if session["ended_at"] else "open",
     ]
     write(f"{session['title'] or '(no title)'}\n{', '.join(facts)}")
+    usage = await db.usage.of_conversation(session_id)
+    if usage["calls"]:
+        write(spent(usage))
     for segment in await db.conversation_of(session_id):
         await _show_messages(db, segment)
 
@@ -134,4 +138,6 @@ def stats(*, as_json: AsJson = False) -> None:
     write(f"Total messages: {data['messages']}")
     for source, count in sorted(data["by_source"].items()):
         write(f"  {source}: {plural(count, 'session')}")
+    if data["usage"]["calls"]:
+        write(spent(data["usage"]))
     write(f"Database size: {data['size_bytes'] / 1_000_000:.1f} MB")

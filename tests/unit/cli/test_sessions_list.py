@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from session_store import SessionDB
+from session_store import SessionDB, Usage
 from tests.unit.cli.conftest import Fill, Threadline
 
 KEYS = {
@@ -197,12 +197,29 @@ def test_stats_count_everything(threadline: Threadline, fill: Fill) -> None:
 
     assert lines[:-1] == ["Total sessions: 3", "Total messages: 3", "  cli: 2 sessions", "  telegram: 1 session"]
     assert lines[-1].startswith("Database size: ")
-    assert {**data, "size_bytes": data["size_bytes"] > 0} == {
-        "sessions": 3,
-        "messages": 3,
-        "by_source": {"cli": 2, "telegram": 1},
-        "size_bytes": True,
-    }
+    assert data.pop("size_bytes") > 0
+    assert data.pop("usage")["calls"] == 0
+    assert data == {"sessions": 3, "messages": 3, "by_source": {"cli": 2, "telegram": 1}}
+
+
+def test_what_models_cost_is_shown_with_a_session_and_in_the_totals(threadline: Threadline, fill: Fill) -> None:
+    """Over the whole conversation, reasoning inside what was written."""
+
+    async def work(db: SessionDB) -> None:
+        await session(db, "a")
+        await db.usage.record("a", [Usage("r1", "m", 1000, 100, reasoning_tokens=40)], "turn")
+        await db.end_session("a", "compression")
+        await db.create_session("b", "cli", parent_session_id="a")
+        await db.usage.record("b", [Usage("r2", "m", 1500, 200, cache_read_tokens=500)], "turn")
+
+    fill(work)
+
+    sentence = "2 calls of a model, 3,300 tokens: 3,000 read (500 of them from the cache), 300 written (40 of them "
+    assert sentence + "reasoning)." in threadline("sessions", "show", "b").stdout.splitlines()
+    assert sentence + "reasoning)." in threadline("sessions", "stats").stdout.splitlines()
+    assert [row["request_id"] for row in json.loads(threadline("sessions", "show", "b", "--json").stdout)["usage"]] == [
+        "r2"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from session_store.errors import FenceLost, InvalidArgument
-from session_store.models import Fence, NewMessage, NewOutbox
+from session_store.models import Fence, NewMessage, NewOutbox, Usage
 from session_store.sessions import end_session_row, insert_session
 from tests.unit.queues.bench import GROUP, HOME, TELEGRAM, Bench, fence, never, request
 
@@ -142,3 +142,48 @@ async def test_a_turn_left_in_order_holds_back_later_messages(bench: Bench) -> N
     await bench.turns.abandon(fence(await bench.claimed()))
     claim = await bench.claimed("m:2", "t2")
     assert (claim.status, claim.orphan) == ("busy", "t1")
+
+
+SPENT = [Usage("r1", "m", 10, 5)]
+COUNTED = [{"api_call_count": 1, "input_tokens": 10}]
+
+
+async def test_a_step_and_what_it_cost_are_one_whole(bench: Bench) -> None:
+    """Repeated with the same message it costs nothing more; refused with the fence it costs nothing at all."""
+    held = fence(await bench.claimed())
+    await bench.turns.step(held, [CALL], usage=SPENT)
+    await bench.turns.step(held, [CALL], usage=SPENT)
+    assert bench.rows("SELECT api_call_count, input_tokens FROM sessions") == COUNTED
+    assert bench.rows("SELECT request_id, turn_id, purpose FROM usage") == [
+        {"request_id": "r1", "turn_id": "t1", "purpose": "turn"}
+    ]
+    lost = Fence(held.root_id, held.turn_id, held.holder, held.number + 1)
+    with pytest.raises(FenceLost):
+        await bench.turns.step(lost, [RESULT], usage=[Usage("r2", "m", 10, 5)])
+    assert bench.rows("SELECT api_call_count, input_tokens FROM sessions") == COUNTED
+
+
+@pytest.mark.parametrize("end", ["finish", "interrupt", "give_up", "abandon"])
+async def test_however_a_turn_ends_what_it_cost_is_counted(bench: Bench, end: str) -> None:
+    """Also when it is left to the next worker."""
+    held = fence(await bench.claimed())
+    match end:
+        case "finish":
+            await bench.turns.finish(held, ANSWER, usage=SPENT)
+        case "interrupt":
+            await bench.turns.interrupt(held, "stopped", usage=SPENT)
+        case "give_up":
+            await bench.turns.give_up(held, "timeout", usage=SPENT)
+        case _:
+            await bench.turns.abandon(held, usage=SPENT)
+    assert bench.rows("SELECT api_call_count, input_tokens FROM sessions") == COUNTED
+
+
+async def test_what_a_model_thought_is_stored_with_its_words(bench: Bench) -> None:
+    """In the columns from which it is replayed."""
+    held = fence(await bench.claimed())
+    thought = NewMessage("assistant", "x", op_id="t1.1", reasoning_content="", reasoning_details=[{"text": "h\u00e4"}])
+    await bench.turns.step(held, [thought])
+    assert bench.rows("SELECT reasoning_content, reasoning_details FROM messages WHERE role = 'assistant'") == [
+        {"reasoning_content": "", "reasoning_details": '[{"text": "h\u00e4"}]'}
+    ]
