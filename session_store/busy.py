@@ -21,6 +21,7 @@ from session_store import leases
 from session_store.claim import the_turn
 from session_store.inbox import take
 from session_store.jsontext import from_json
+from session_store.links import copy_question
 from session_store.messages import insert_message
 from session_store.models import Fence, MessageNote, NewMessage, NewOutbox
 from session_store.notes import add_note
@@ -155,6 +156,7 @@ def steer(tx: Tx, fence: Fence) -> list[Steered]:
         )
         add_note(tx, message_id, _note(tx, turn, payload), None)
         take(tx, row["id"], fence.holder, fence.turn_id)
+        copy_question(tx, fence.root_id, Origin(turn["session_id"], message_id, fence.turn_id, row["id"]), text)
         taken.append(Steered(message_id, row["id"], text))
     return taken
 

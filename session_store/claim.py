@@ -4,8 +4,8 @@ Contract: in one transaction the session is found or made, the reset policy is j
 received, the lease is taken, the user message is stored under its inbox row, the turn is entered, the rows are taken
 and the route is moved. The same turn_id again gives the same Claim. `busy`, `gone` and `changed` change nothing.
 A session chosen by id is continued whatever ended it, and made under that id if it is not there; the reset policy is
-for routes only. A route is followed to the live tip; behind a session that ended for another reason than compression
-a fresh one starts.
+for routes only, and never cuts a link. A route is followed to the live tip; behind a session that ended for another
+reason than compression a fresh one starts.
 Failure: whatever `judge` raises, and InvalidArgument for a request that cannot be, undo everything.
 Limits: the oldest row is not searched for: who claims keeps the order of a lane.
 """
@@ -21,9 +21,11 @@ from session_store.attachments import attach
 from session_store.errors import InvalidArgument
 from session_store.jsontext import from_json
 from session_store.lineage import live_tip, root_of
+from session_store.links import copy_question, is_linked
 from session_store.messages import insert_message
 from session_store.models import Claim, ClaimRequest, Fence, NewMessage
 from session_store.notes import add_note
+from session_store.outbox import Origin
 from session_store.places import place_id, present, touch_member
 from session_store.rows import SessionRow
 from session_store.sessions import end_session_row, insert_session, reopen_session_row, session_row
@@ -35,13 +37,13 @@ Judge: TypeAlias = Callable[[SessionRow, float], str | None]
 """Given a session and the time (Unix seconds) its next message was received: why it must end before, or None."""
 
 _COLUMNS = """id, root_id, session_id, session_key, place_id, person_id, lane, state, attempt, reason, holder, fence,
-    created, reset_reason, previous_session_id, input_message_id, final_message_id, started_at, ended_at"""
+    created, reset_reason, previous_session_id, input_message_id, final_message_id, origin, started_at, ended_at"""
 TURN = f"SELECT {_COLUMNS} FROM turns WHERE id = ?"  # noqa: S608 - joined from constants
 RUNNING = f"SELECT {_COLUMNS} FROM turns WHERE root_id = ? AND state = 'running' LIMIT 1"  # noqa: S608 - joined from constants
 ADD_TURN = """
 INSERT INTO turns (id, root_id, session_id, session_key, place_id, person_id, lane, holder, fence, created,
-                   reset_reason, previous_session_id, input_message_id, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   reset_reason, previous_session_id, input_message_id, origin, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 INPUT = "SELECT state, holder, received_at, session_key, lane FROM inbox WHERE id = ?"
 PAYLOAD = "SELECT payload FROM inbox WHERE id = ?"
@@ -118,7 +120,7 @@ def _plan(tx: Tx, request: ClaimRequest, received_at: float, judge: Judge) -> _P
     if in_the_way is not None:
         return in_the_way
     reason = None if request.session_id is not None else judge(_with_activity(target), received_at)
-    if reason is not None:
+    if reason is not None and not is_linked(tx, root_id):
         return _fresh(tx, request, target["id"], reason)
     return _Plan(target["id"], root_id, fresh=False)
 
@@ -141,12 +143,15 @@ def _begin(tx: Tx, request: ClaimRequest, received_at: float, plan: _Plan, numbe
         reopen_session_row(tx, plan.session_id)
     message_id = _store_input(tx, request, plan.session_id, place, received_at)
     who = (request.session_key, place, request.person_id, request.lane, request.holder, number)
-    history = (int(plan.fresh), plan.reason, plan.previous, message_id)
+    history = (int(plan.fresh), plan.reason, plan.previous, message_id, request.origin)
     tx.run(ADD_TURN, (request.turn_id, plan.root_id, plan.session_id, *who, *history, tx.now))
     for inbox_id in request.inbox_ids:
         inbox.take(tx, inbox_id, request.holder, request.turn_id)
     if request.session_key is not None:
         routes.point(tx, request.session_key, plan.session_id, place, request.person_id)
+    if not plan.fresh:
+        said = Origin(plan.session_id, message_id, request.turn_id, request.inbox_ids[0])
+        copy_question(tx, plan.root_id, said, request.content)
     return as_claim(the_turn(tx, request.turn_id))
 
 

@@ -13,19 +13,24 @@ from types import TracebackType
 from typing import Self
 
 from session_store.attachments import Attachments
+from session_store.binding import Bindings
 from session_store.busy import Busy
 from session_store.changed import Changed
 from session_store.changes import Changes
 from session_store.control import Control
 from session_store.effects import Effects
 from session_store.engine import StoreEngine
+from session_store.handoffs import Handoffs
 from session_store.health import Health
+from session_store.homes import HomePlaces
 from session_store.inbox import Inbox
+from session_store.links import Links
 from session_store.messages import Messages
 from session_store.moves import Moves
 from session_store.outbox import Outbox
 from session_store.pairing import Pairing
 from session_store.people import People
+from session_store.place_history import PlaceHistory
 from session_store.places import Places
 from session_store.presence import Presence
 from session_store.processes import Processes
@@ -66,6 +71,11 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.busy = Busy(engine)
         self.health = Health(engine)
         self.usage = UsageLog(engine)
+        self.handoffs = Handoffs(engine)
+        self.bindings = Bindings(engine)
+        self.home_places = HomePlaces(engine)
+        self.place_history = PlaceHistory(engine)
+        self.links = Links(engine)
 
     @property
     def changes(self) -> Changes:

@@ -1,9 +1,10 @@
 """What a command changes in the store, in one transaction with whatever marks the command as done.
 
 Contract: results by effect: StartSession -> id of the new session, Retitle -> the title as stored (None: removed),
-RequestStop -> whether a turn was running, ResumeSession -> the live tip, OfferSessions -> None. Effects apply together
-or not at all: one that cannot be (TitleTaken, InvalidArgument, NotFound) raises and undoes the transaction. A repeated
-StartSession is known by its new session's id.
+RequestStop -> whether a turn was running, ResumeSession -> the live tip, OfferSessions -> None, SetHome, TakeLocally and
+Unlink -> whether anything changed, RequestHandoff -> its op_id. Effects apply together or not at all: one that cannot be
+(TitleTaken, InvalidArgument, NotFound, HandoffRefused) raises and undoes the transaction. A repeated StartSession is
+known by its new session's id.
 Limits: the session that is left ends only if no other place is linked to it.
 """
 
@@ -14,7 +15,22 @@ from time import time
 from typing import TYPE_CHECKING, TypeAlias
 
 from session_store import control, routes, taking_up
-from session_store.models import Effect, OfferSessions, RequestStop, ResumeSession, Retitle, StartSession
+from session_store.binding import take_locally
+from session_store.handoff_requests import request
+from session_store.homes import set_home
+from session_store.links import unlink
+from session_store.models import (
+    Effect,
+    OfferSessions,
+    RequestHandoff,
+    RequestStop,
+    ResumeSession,
+    Retitle,
+    SetHome,
+    StartSession,
+    TakeLocally,
+    Unlink,
+)
 from session_store.places import place_id
 from session_store.sessions import end_session_row, insert_session, retitle, session_row
 from session_store.tx import Tx
@@ -34,18 +50,28 @@ def apply_all(tx: Tx, effects: Sequence[Effect]) -> list[Result]:
 
 
 def _apply(tx: Tx, effect: Effect) -> Result:
+    result: Result
     match effect:
         case StartSession():
-            return _start_session(tx, effect)
+            result = _start_session(tx, effect)
         case Retitle(session_id, title):
-            return retitle(tx, session_id, title or "")
+            result = retitle(tx, session_id, title or "")
         case RequestStop(root_id, person_id):
-            return control.request_stop(tx, root_id, person_id)
+            result = control.request_stop(tx, root_id, person_id)
         case ResumeSession():
-            return taking_up.resume(tx, effect)
+            result = taking_up.resume(tx, effect)
         case OfferSessions():
             taking_up.offer(tx, effect)
-            return None
+            result = None
+        case SetHome():
+            result = set_home(tx, effect)
+        case RequestHandoff(handoff):
+            result = request(tx, handoff)["op_id"]
+        case TakeLocally():
+            result = take_locally(tx, effect)
+        case Unlink():
+            result = unlink(tx, effect)
+    return result
 
 
 def _start_session(tx: Tx, start: StartSession) -> str:

@@ -11,6 +11,7 @@ import inspect
 __all__ = [
     "FenceLost",
     "FileTooLarge",
+    "HandoffRefused",
     "IndexDamaged",
     "InvalidArgument",
     "NotFound",
@@ -95,6 +96,10 @@ class NotFound(StoreError, ValueError):
 
 class FileTooLarge(StoreError, ValueError):
     """The file is larger than is allowed. Send a smaller one."""
+
+
+class HandoffRefused(StoreError, ValueError):
+    """The conversation cannot be brought there now."""
 
 
 class TitleTaken(StoreError, ValueError):

@@ -8,16 +8,19 @@ from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "Accepted",
+    "Binding",
     "BotCaps",
     "Change",
     "Claim",
     "ClaimRequest",
     "Effect",
     "Fence",
+    "Home",
     "InboxKind",
     "MessageNote",
     "MovedChat",
     "NewAttachment",
+    "NewHandoff",
     "NewInbox",
     "NewMessage",
     "NewOutbox",
@@ -26,10 +29,14 @@ __all__ = [
     "PlaceRef",
     "Purpose",
     "RenderedPart",
+    "RequestHandoff",
     "RequestStop",
     "ResumeSession",
     "Retitle",
+    "SetHome",
     "StartSession",
+    "TakeLocally",
+    "Unlink",
     "Usage",
     "Visibility",
 ]
@@ -238,6 +245,7 @@ class ClaimRequest:
     room_id: the room of the place, None in private places.
     content, platform_message_id: the user message. note: what is told beside it. attachments: what came with it.
     texts: the text of each row as it was read; the claim is `changed` if one was edited since. None: not looked at.
+    origin: who speaks and where (Markdown), for the copies at linked places.
     """
 
     inbox_ids: Sequence[int]
@@ -260,6 +268,7 @@ class ClaimRequest:
     note: MessageNote | None = None
     texts: Sequence[str] | None = None
     attachments: Sequence[NewAttachment] = ()
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,4 +359,104 @@ class OfferSessions:
     session_ids: Sequence[str]
 
 
-Effect: TypeAlias = StartSession | Retitle | RequestStop | ResumeSession | OfferSessions
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The chat that a person's conversations go to on a platform, and the identity that they have there."""
+
+    place: PlaceRef
+    user_id: str | None = None
+    realm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewHandoff:
+    """A request to bring a conversation to a further place (kind `link`: to live there as well).
+
+    op_id names the request for ever. session_id: any session of the conversation. target: the chat to go to, with who
+    asks there. asked_at: where it was asked, None where somebody waits for the outcome (terminal).
+    visible_to: what the asker may see; a conversation beyond it is not found.
+    """
+
+    op_id: str
+    kind: Literal["handoff", "link"]
+    session_id: str
+    target: Home
+    person_id: str
+    asked_at: PlaceRef | None = None
+    visible_to: Visibility | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What the transaction *bind* needs: a claimed handoff and the place where the conversation goes on.
+
+    session_key: of the next message there. person_id: of the route, None in shared sessions. room_id: of the place,
+    None in private ones; owner: who the conversation belongs to from now on, None: as before.
+    message: the confirmation for the transcript, with an op_id. confirmation: the same for the place.
+    farewell: for the places that are left (of a link: that stay), and the same for shared ones, where less is said.
+    """
+
+    handoff_id: int
+    fence: Fence
+    place: PlaceRef
+    session_key: str
+    message: NewMessage
+    confirmation: NewOutbox
+    farewell: str
+    farewell_shared: str
+    person_id: str | None = None
+    room_id: str | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetHome:
+    """Effect of `/sethome`: the chat becomes the person's home on its platform."""
+
+    person_id: str
+    home: Home
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHandoff:
+    """Effect of `/handoff` and `/link`: the request is there for the gateway that owns the account."""
+
+    handoff: NewHandoff
+
+
+@dataclass(frozen=True, slots=True)
+class TakeLocally:
+    """Effect of `/handoff cli`: the conversation leaves its chats for the terminal or the web page.
+
+    place: of the terminal or page. asked_at: gets the command's reply and no farewell.
+    """
+
+    session_id: str
+    place: PlaceRef
+    person_id: str
+    farewell: str
+    farewell_shared: str
+    asked_at: PlaceRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unlink:
+    """Effect of `/unlink`: the conversation no longer lives in this place. farewell: for that place, if it is told."""
+
+    session_id: str
+    place: PlaceRef
+    person_id: str | None = None
+    farewell: str | None = None
+
+
+Effect: TypeAlias = (
+    StartSession
+    | Retitle
+    | RequestStop
+    | ResumeSession
+    | OfferSessions
+    | SetHome
+    | RequestHandoff
+    | TakeLocally
+    | Unlink
+)

@@ -49,6 +49,11 @@ REPOINT = (
     "UPDATE turns SET place_id = ?1 WHERE place_id = ?2",
     "UPDATE sessions SET place_id = ?1 WHERE place_id = ?2",
     "UPDATE messages SET place_id = ?1 WHERE place_id = ?2",
+    "UPDATE handoffs SET target_id = ?1 WHERE target_id = ?2",
+    "UPDATE handoffs SET place_id = ?1 WHERE place_id = ?2",
+    "UPDATE handoffs SET asked_at_id = ?1 WHERE asked_at_id = ?2",
+    "UPDATE home_places SET place_id = ?1 WHERE place_id = ?2",
+    "UPDATE place_history SET place_id = ?1 WHERE place_id = ?2",
 )
 DROP_PLACE = "DELETE FROM places WHERE id = ?"
 UNANSWERED = "UPDATE outbox SET reply_to = NULL WHERE place_id = ? AND state IN ('waiting', 'sending')"

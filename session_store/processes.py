@@ -122,6 +122,11 @@ def _started(pid: int) -> int | None:
     return None if dead else int(fields[19])
 
 
+def this_boot() -> str:
+    """Return the id of this run of the machine; '' where the system does not tell."""
+    return _machine()[1]
+
+
 def identity_of(pid: int) -> ProcessIdentity:
     """Return the identity of a process of this machine and pid namespace."""
     pid_ns, boot_id, host = _machine()

@@ -92,6 +92,8 @@ _DELETE_REST = (
     "DELETE FROM usage WHERE session_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM turns WHERE session_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM leases WHERE root_id IN (SELECT value FROM json_each(?1))",
+    "DELETE FROM handoffs WHERE root_id IN (SELECT value FROM json_each(?1))",
+    "DELETE FROM place_history WHERE root_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM routes WHERE session_id IN (SELECT value FROM json_each(?1))",
     "UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM sessions WHERE id IN (SELECT value FROM json_each(?1))",

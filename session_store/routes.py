@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["Routes", "point", "routes_of", "session_for", "unbind"]
 
 TARGET = "SELECT session_id FROM routes WHERE session_key = ?"
-# Make or move the route of a key.
+# Make or move the route of a key. A link is to a conversation: what leads to another one is not linked.
 POINT = """
 INSERT INTO routes (session_key, session_id, place_id, person_id, created_at, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?5)
 ON CONFLICT (session_key) DO UPDATE SET session_id = excluded.session_id, place_id = excluded.place_id,
-    person_id = excluded.person_id, updated_at = excluded.updated_at
+    person_id = excluded.person_id, updated_at = excluded.updated_at,
+    linked = CASE WHEN linked = 0 OR excluded.session_id = session_id
+        OR (SELECT root_id FROM sessions WHERE id = excluded.session_id)
+            = (SELECT root_id FROM sessions WHERE id = routes.session_id)
+        THEN linked ELSE 0 END
 """
 # Routes whose replies went to one place.
 UNBIND = """
@@ -37,7 +41,7 @@ DELETE FROM routes WHERE place_id IN (
 # All routes of the sessions ?1, with their places.
 OF_SESSIONS = """
 SELECT r.session_key, r.session_id, r.place_id, p.platform, p.account, p.chat_type, p.chat, p.thread, r.person_id,
-       r.created_at, r.updated_at
+       r.created_at, r.updated_at, r.linked
 FROM json_each(?1) AS c JOIN routes AS r ON r.session_id = c.value JOIN places AS p ON p.id = r.place_id
 ORDER BY r.created_at, r.session_key LIMIT 1000
 """

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from session_store.models import PlaceRef
+
 __all__ = [
     "AttachmentRow",
     "ChangeRow",
     "ControlRow",
+    "HandoffRow",
+    "HistoryRow",
     "InboxRow",
     "MessageRow",
     "ModelUsage",
@@ -282,6 +286,7 @@ class RouteRow(TypedDict):
     person_id: str | None
     created_at: float
     updated_at: float
+    linked: int
 
 
 class ControlRow(TypedDict):
@@ -392,3 +397,37 @@ class UnreadableRow(TypedDict):
     times: int
     first_at: float
     last_at: float
+
+
+class HandoffRow(TypedDict):
+    """One handoff or link. `target` is the chat that was asked for, `place` where it goes on once that is known."""
+
+    id: int
+    op_id: str
+    kind: str
+    root_id: str
+    target: PlaceRef
+    user_id: str | None
+    realm: str
+    person_id: str
+    asked_at: PlaceRef | None
+    state: str
+    stage: str | None
+    opening: int
+    place: PlaceRef | None
+    note: str | None
+    holder: str | None
+    attempts: int
+    error: str | None
+    requested_at: float
+    claimed_at: float | None
+    ended_at: float | None
+
+
+class HistoryRow(TypedDict):
+    """Where a conversation came to live, how (born, handoff, resume, link, unlink), when and by whom."""
+
+    how: str
+    place: PlaceRef
+    person_id: str | None
+    at: float

@@ -220,7 +220,8 @@ CREATE TABLE IF NOT EXISTS routes (
     place_id INTEGER NOT NULL REFERENCES places(id),
     person_id TEXT,
     created_at REAL NOT NULL,
-    updated_at REAL NOT NULL
+    updated_at REAL NOT NULL,
+    linked INTEGER NOT NULL DEFAULT 0   -- above 0: copies of what is said elsewhere go there. 2: asked for by a person
 );
 CREATE INDEX IF NOT EXISTS idx_routes_session ON routes(session_id);
 
@@ -230,6 +231,58 @@ CREATE TABLE IF NOT EXISTS offered (
     session_ids TEXT NOT NULL,          -- JSON list, in the order of the numbers
     offered_at REAL NOT NULL
 );
+
+-- A conversation on its way to a further place. At most one is open per conversation.
+CREATE TABLE IF NOT EXISTS handoffs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    op_id TEXT NOT NULL UNIQUE,         -- a repeated request is known by it
+    kind TEXT NOT NULL CHECK (kind IN ('handoff', 'link')),
+    root_id TEXT NOT NULL,
+    target_id INTEGER NOT NULL REFERENCES places(id),  -- the chat it goes to
+    user_id TEXT,                       -- whose session there it becomes, where keys need a user
+    realm TEXT NOT NULL DEFAULT '',
+    person_id TEXT NOT NULL,            -- who asked
+    asked_at_id INTEGER REFERENCES places(id),         -- where; that place is told when it comes to nothing
+    state TEXT NOT NULL DEFAULT 'requested'
+        CHECK (state IN ('requested', 'claimed', 'completed', 'failed', 'expired', 'cancelled')),
+    stage TEXT,                         -- what its gateway does now, in words for people
+    opening INTEGER NOT NULL DEFAULT 0, -- how often a thread was begun to be opened
+    place_id INTEGER REFERENCES places(id),            -- where it will go on, once that is known
+    note TEXT,                          -- what is different from what was asked
+    holder TEXT,                        -- the gateway that works it
+    attempts INTEGER NOT NULL DEFAULT 0,
+    deadline REAL NOT NULL,             -- boot clock: until then it must be claimed, once claimed be completed
+    boot_id TEXT NOT NULL,
+    error TEXT,
+    requested_at REAL NOT NULL,
+    claimed_at REAL,
+    ended_at REAL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS idx_handoffs_open ON handoffs(root_id) WHERE state IN ('requested', 'claimed');
+CREATE INDEX IF NOT EXISTS idx_handoffs_root ON handoffs(root_id);
+
+-- The chat that a person's conversations go to on a platform when no other is named, and who they are there.
+CREATE TABLE IF NOT EXISTS home_places (
+    person_id TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    place_id INTEGER NOT NULL REFERENCES places(id),
+    user_id TEXT,
+    realm TEXT NOT NULL DEFAULT '',
+    set_at REAL NOT NULL,
+    PRIMARY KEY (person_id, platform, account)
+);
+
+-- Where a conversation has lived, oldest first.
+CREATE TABLE IF NOT EXISTS place_history (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    root_id TEXT NOT NULL,
+    how TEXT NOT NULL CHECK (how IN ('born', 'handoff', 'resume', 'link', 'unlink')),
+    place_id INTEGER NOT NULL REFERENCES places(id),
+    person_id TEXT,
+    at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_place_history ON place_history(root_id, id);
 
 -- What came in and is not yet handled. Payloads go when handled; keys stay 30 days.
 CREATE TABLE IF NOT EXISTS inbox (
@@ -352,6 +405,7 @@ CREATE TABLE IF NOT EXISTS turns (
     previous_session_id TEXT,
     input_message_id INTEGER,           -- the user message
     final_message_id INTEGER,           -- the final answer, once there is one
+    origin TEXT,                        -- who asked and where, in words for the copies at linked places
     started_at REAL NOT NULL,
     ended_at REAL
 );

@@ -16,6 +16,7 @@ from session_store.hands import give
 from session_store.jsontext import from_json
 from session_store.lineage import live_tip, root_of
 from session_store.models import OfferSessions, ResumeSession
+from session_store.place_history import note_move
 from session_store.places import place_id
 from session_store.sessions import end_session_row, reopen_session_row, session_row
 from session_store.tx import Rx, Tx
@@ -48,8 +49,10 @@ def resume(tx: Tx, wanted: ResumeSession) -> str:
     tx.run(_TOUCH, (tx.now, tip))
     if wanted.given_to is not None:
         give(tx, tip, *wanted.given_to)
+    place = place_id(tx, wanted.place)
+    note_move(tx, root_of(tx, tip), "resume", place, wanted.person_id)
     if wanted.session_key is not None:
-        routes.point(tx, wanted.session_key, tip, place_id(tx, wanted.place), wanted.person_id)
+        routes.point(tx, wanted.session_key, tip, place, wanted.person_id)
     return tip
 
 

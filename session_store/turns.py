@@ -18,6 +18,7 @@ from session_store import control, inbox, leases, processes
 from session_store.claim import TURN, Judge, claim, is_held, running_turn
 from session_store.errors import FenceLost, InvalidArgument
 from session_store.lineage import live_tip
+from session_store.links import copy_answer
 from session_store.messages import decode_message, insert_message
 from session_store.models import Claim, ClaimRequest, Fence, NewMessage, NewOutbox, Usage
 from session_store.outbox import Account, Origin, add_rows
@@ -78,7 +79,10 @@ def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> in
     if ending.final is not None:
         named = replace(ending.final, op_id=ending.final.op_id or f"{fence.turn_id}.final")
         message_id = insert_message(tx, session_id, named, turn_id=fence.turn_id)
-    add_rows(tx, outbox, Origin(session_id, message_id, fence.turn_id, inbox.origin_of(tx, fence.turn_id)))
+    origin = Origin(session_id, message_id, fence.turn_id, inbox.origin_of(tx, fence.turn_id))
+    add_rows(tx, outbox, origin)
+    if ending.final is not None:
+        copy_answer(tx, fence.root_id, origin, ending.final.content)
     tx.run(END, (ending.state, ending.reason, message_id, tx.now, fence.turn_id))
     inbox.mark_done(tx, fence.turn_id)
     control.close_for_turn(tx, fence.turn_id)

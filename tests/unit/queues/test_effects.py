@@ -63,7 +63,7 @@ async def test_a_start_without_anything_before_it_is_fine(bench: Bench) -> None:
 async def test_a_session_that_other_places_share_is_left_and_not_ended(bench: Bench) -> None:
     """/new here does not cut the conversation off elsewhere."""
     await bench.claimed()
-    bench.apply(lambda tx: tx.run("INSERT INTO routes VALUES ('elsewhere', 'session-t1', 1, NULL, 0, 0)"))
+    bench.apply(lambda tx: tx.run("INSERT INTO routes VALUES ('elsewhere', 'session-t1', 1, NULL, 0, 0, 0)"))
     await bench.effects.apply([NEW])
     assert bench.value("SELECT end_reason FROM sessions WHERE id = 'session-t1'") is None
 

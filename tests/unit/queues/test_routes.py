@@ -55,6 +55,6 @@ async def test_a_conversation_knows_all_keys_that_lead_to_it(bench: Bench) -> No
     bench.apply(
         lambda tx: tx.run("INSERT INTO places VALUES (9, 'telegram', 'main', 'group', '-7', '', 'The group', 0)")
     )
-    bench.apply(lambda tx: tx.run("INSERT INTO routes VALUES ('two', 's1', 9, NULL, 4e9, 4e9)"))
+    bench.apply(lambda tx: tx.run("INSERT INTO routes VALUES ('two', 's1', 9, NULL, 4e9, 4e9, 0)"))
     found = await bench.routes.of_session("s1")
     assert [(route["session_key"], route["chat"]) for route in found] == [("one", HOME.chat), ("two", GROUP.chat)]

@@ -24,7 +24,7 @@ async def conversation(db: SessionDB, *ids: str, source: str = "cli") -> None:
 
 
 PLACE = "INSERT INTO places (id, platform, account, chat_type, chat, created_at) VALUES (1, 't', 'm', 'dm', '1', 0)"
-ROUTES = "INSERT INTO routes SELECT 'key of ' || key, key, 1, NULL, 0, 0 FROM json_each(?)"
+ROUTES = "INSERT INTO routes SELECT 'key of ' || key, key, 1, NULL, 0, 0, 0 FROM json_each(?)"
 TURNS = """INSERT INTO turns (id, root_id, session_id, lane, state, holder, fence, started_at)
     SELECT 'turn of ' || key, value, key, 'l', 'running', 'h', 1, 0 FROM json_each(?)"""
 LEASES = "INSERT OR IGNORE INTO leases (root_id, fence, beat, boot_id) SELECT value, 1, 0, 'b' FROM json_each(?)"

@@ -124,7 +124,7 @@ async def test_a_conversation_with_work_in_it_is_kept(db: SessionDB, elsewhere: 
     elsewhere(
         "INSERT INTO places (id, platform, account, chat_type, chat, created_at) VALUES (1, 't', 'm', 'dm', '1', 0)"
     )
-    elsewhere("INSERT INTO routes VALUES ('key', 's 2', 1, NULL, 0, 0)")
+    elsewhere("INSERT INTO routes VALUES ('key', 's 2', 1, NULL, 0, 0, 0)")
     elsewhere(work)
     assert await pruned(db, 90) == []
     elsewhere("UPDATE turns SET state = 'done'")
