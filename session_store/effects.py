@@ -1,10 +1,10 @@
 """What a command changes in the store, in one transaction with whatever marks the command as done.
 
 Contract: results by effect: StartSession -> id of the new session, Retitle -> the title as stored (None: removed),
-RequestStop -> whether a turn was running, ResumeSession -> the live tip, OfferSessions -> None, SetHome, TakeLocally and
-Unlink -> whether anything changed, RequestHandoff -> its op_id. Effects apply together or not at all: one that cannot be
-(TitleTaken, InvalidArgument, NotFound, HandoffRefused) raises and undoes the transaction. A repeated StartSession is
-known by its new session's id.
+RequestStop -> whether a turn was running, ResumeSession -> the live tip, OfferSessions -> None, RequestHandoff -> its
+op_id, SetHome, TakeLocally and Unlink -> whether anything changed. Effects apply together or not at all: one that
+cannot be (TitleTaken, InvalidArgument, NotFound, HandoffRefused) raises and undoes the transaction. A repeated
+StartSession is known by its new session's id.
 Limits: the session that is left ends only if no other place is linked to it.
 """
 

@@ -62,7 +62,7 @@ async def test_taken_up_twice_it_is_the_same(led: Bench) -> None:
 
 async def test_what_other_places_lead_to_does_not_end(led: Bench) -> None:
     """Leaving a conversation here does not cut it off elsewhere."""
-    led.apply(lambda tx: tx.run("INSERT INTO routes VALUES ('elsewhere', 'session-t1', 1, NULL, 0, 0)"))
+    led.apply(lambda tx: tx.run("INSERT INTO routes VALUES ('elsewhere', 'session-t1', 1, NULL, 0, 0, 0)"))
     await led.effects.apply([BACK])
     assert ended(led)["session-t1"] is None
 
