@@ -33,6 +33,7 @@ from gateway.recovery import Recovery
 from gateway.stopping import told_to_stop
 from gateway.web.app import create_app
 from gateway.web.server import bind, serve_on
+from gateway.web.token import web_token
 from gateway.webdesk import WebDesk
 from gateway.workshop import Workshop
 from session_store import SessionDB, StoreError
@@ -80,7 +81,7 @@ class Daemon:
                 stack.callback(lock.release)
             # The platforms' libraries are many files: not on the event loop.
             adapters = await anyio.to_thread.run_sync(make_adapters, served)
-            token = await anyio.to_thread.run_sync(self._web_token)
+            token = await anyio.to_thread.run_sync(web_token, self._home, self._settings)
             listener = await bind(settings.web.host, settings.web.port)
             stack.callback(listener.close)
             db = await stack.enter_async_context(SessionDB(self._home.state_db))
@@ -88,10 +89,6 @@ class Daemon:
             heart = await stack.enter_async_context(Heart(db, "gateway", names))
             service = await _Service.prepare(settings, served, adapters, db, heart)
             await service.run(listener, token, announce, told)
-
-    def _web_token(self) -> str:
-        token = self._settings.web.token
-        return token.get_secret_value() if token is not None else self._home.web_token()
 
 
 class _Service:

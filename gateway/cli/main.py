@@ -28,6 +28,7 @@ _COMMANDS = {
     "inbox": "gateway.cli.inbox_commands:app",
     "outbox": "gateway.cli.outbox_commands:app",
     "pair": "gateway.cli.pair:app",
+    "mcp": "gateway.cli.mcp:app",
     "config": "gateway.cli.config_commands:app",
     "doctor": "gateway.cli.doctor:app",
 }
