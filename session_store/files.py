@@ -117,6 +117,19 @@ class StoreFiles:
         except OSError as error:
             raise StoreReadOnly(f"The folder {folder} cannot be made: {error.strerror}.") from error
 
+    def refuse_odd_side_files(self) -> None:
+        """Raise `StoreUnreadable` if something else lies where a side file belongs: SQLite would wait, and not say."""
+        for path in (self.wal, self.shm):
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            if not stat.S_ISREG(found.st_mode):
+                raise StoreUnreadable(
+                    f"{path} is not a plain file, so the database beside it cannot be used. Move it away; nothing was "
+                    "changed."
+                )
+
     def refuse_read_only(self) -> None:
         """Raise `StoreReadOnly` if the database or its folder does not let this user write."""
         for path in (self.path.parent, self.path):

@@ -184,6 +184,7 @@ def open_writer(files: StoreFiles, ticket: Ticket) -> sqlite3.Connection:
     """
     files.refuse_unsafe_place()
     files.prepare_folder()
+    files.refuse_odd_side_files()
     _inspect(files)
     files.refuse_read_only()
     ticket.open()

@@ -98,7 +98,9 @@ def language_of(text: str) -> Language:
     candidates: tuple[Language, ...] = ("en", "de", "fr", "es")
     for language in candidates:
         lexicon = LEXICA[language]
-        score = sum(1 for word in folded if word in lexicon.function or word in lexicon.asking or word in lexicon.talk)
+        small = [word for word in folded if word in lexicon.function or word in lexicon.asking or word in lexicon.talk]
+        # A letter alone ("y", "n") is a word of some language by chance.
+        score = len(small) if any(len(word) > 1 for word in small) else 0
         score += sum(2 for mark in MARKS.get(language, "") if mark in lowered)
         if score > most:
             best, most = language, score

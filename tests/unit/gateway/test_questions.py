@@ -155,6 +155,8 @@ def test_a_long_question_is_cut_to_its_most_telling_words() -> None:
         ("dónde está la llave", "es"),
         ("スクリプトはどこ", "en"),
         ("wifi 42", "en"),
+        ("y", "en"),
+        ("N", "en"),
         ("", "en"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from session_store import SessionDB, StoreLost, StoreUnsafePlace
+from session_store import SessionDB, StoreLost, StoreUnreadable, StoreUnsafePlace
 from session_store import files as files_module
 from session_store.files import StoreFiles, default_path, file_system_of
 
@@ -135,3 +135,19 @@ def test_a_replaced_side_file_is_noticed(tmp_path: Path) -> None:
             files.verify()
         aside.rename(path)
         files.verify()
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+async def test_a_folder_in_place_of_a_side_file_is_named_at_once(home: Path, suffix: str) -> None:
+    """With what to do; to SQLite it would be an error that may pass, to be waited out."""
+    path = home / "state.db"
+    async with SessionDB(path):
+        pass
+    odd = home / f"state.db{suffix}"
+    odd.mkdir()
+    with pytest.raises(StoreUnreadable, match=rf"{odd} is not a plain file.*Move it away"):
+        async with SessionDB(path):
+            pass
+    odd.rmdir()
+    async with SessionDB(path) as db:
+        assert await db.get_session("s") is None
