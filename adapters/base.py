@@ -57,6 +57,8 @@ class Place:
 
     account is 'main' for the only or first account of a platform, else its configured name. Ids are opaque,
     case-sensitive text. thread is '' outside threads and topics. name is for people only and never part of identity.
+    parent: for a thread that is a chat of its own, the chat that it hangs on, if all who read there may read it, too;
+    what cannot be sent to the thread any more may go there. No part of identity either.
     """
 
     platform: str
@@ -65,6 +67,7 @@ class Place:
     chat: str
     thread: str = ""
     name: str | None = field(default=None, compare=False)
+    parent: str | None = field(default=None, compare=False)
 
     @property
     def private(self) -> bool:

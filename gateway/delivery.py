@@ -209,8 +209,8 @@ class Delivery:
             reply_to=row["reply_to"],
             idempotency_key=f"tl{row['id']}",
         )
-        # The name is for people: a mail needs it for its subject.
-        place = replace(place_of(row), name=row["place_name"])
+        # A mail needs the name, for its subject.
+        place = replace(place_of(row), name=row["place_name"], parent=row["place_parent"])
         try:
             receipt = await adapter.send(place, part)
         except RetryLater as error:

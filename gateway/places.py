@@ -26,12 +26,12 @@ def web_place(person_id: str) -> Place:
 
 def place_ref(place: Place) -> PlaceRef:
     """The store's form of a place."""
-    return PlaceRef(place.platform, place.account, place.chat_type, place.chat, place.thread, place.name)
+    return PlaceRef(place.platform, place.account, place.chat_type, place.chat, place.thread, place.name, place.parent)
 
 
 def place_of_ref(ref: PlaceRef) -> Place:
     """The place of a stored address."""
-    return Place(ref.platform, ref.account, cast("ChatType", ref.chat_type), ref.chat, ref.thread, ref.name)
+    return Place(ref.platform, ref.account, cast("ChatType", ref.chat_type), ref.chat, ref.thread, ref.name, ref.parent)
 
 
 def place_of(row: InboxRow | OutboxRow) -> Place:

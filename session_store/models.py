@@ -48,7 +48,10 @@ OutboxKind = Literal["answer", "notice", "mirror", "handoff"]
 
 @dataclass(frozen=True, slots=True)
 class PlaceRef:
-    """A full delivery address. `thread` is '' outside threads and topics; `name` is for people only."""
+    """A full delivery address. `thread` is '' outside threads and topics; `name` is for people only.
+
+    parent: the chat that a chat hangs on, where what it takes no more may be sent instead; None where that is unknown.
+    """
 
     platform: str
     account: str
@@ -56,6 +59,7 @@ class PlaceRef:
     chat: str
     thread: str = ""
     name: str | None = field(default=None, compare=False)
+    parent: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

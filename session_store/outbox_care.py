@@ -28,7 +28,7 @@ DROPPABLE = frozenset({"waiting", "unknown", "failed"})
 
 ROW = """
 SELECT o.id, o.line, o.platform, o.account, o.place_id, p.chat_type, p.chat, p.thread,
-       p.name AS place_name, o.session_id, o.message_id,
+       p.name AS place_name, p.parent AS place_parent, o.session_id, o.message_id,
        o.turn_id, o.inbox_id, o.kind, o.part, o.parts, o.body, o.rendered, o.reply_to, o.state, o.attempts, o.resends,
        o.next_at, o.holder, o.platform_message_id, o.error, o.created_at, o.updated_at, o.again_at
 """

@@ -1,8 +1,8 @@
 """Delivery addresses, rooms and who has spoken in them.
 
-Contract: one row per address; it is found or made by its five parts and keeps the newest name that was seen. A room is
-the scope of shared sessions: one per chat, whatever the thread. Members only grow. A repeated operation changes
-nothing.
+Contract: one row per address; it is found or made by its five parts and keeps the newest name and parent that were
+seen. A room is the scope of shared sessions: one per chat, whatever the thread. Members only grow. A repeated operation
+changes nothing.
 Limits: the store does not judge whether a chat is shared; callers ask for a room only where it is.
 """
 
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["Places", "ensure_room", "find_place", "place_id", "place_of", "present", "rooms_of", "touch_member"]
 
 # The row of an address.
-FIND_PLACE = (
-    "SELECT id, name FROM places WHERE platform = ? AND account = ? AND chat_type = ? AND chat = ? AND thread = ?"
-)
-# The address of a row.
-GET_PLACE = "SELECT platform, account, chat_type, chat, thread, name FROM places WHERE id = ?"
-ADD_PLACE = """
-INSERT INTO places (platform, account, chat_type, chat, thread, name, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+FIND_PLACE = """
+SELECT id, name, parent FROM places WHERE platform = ? AND account = ? AND chat_type = ? AND chat = ? AND thread = ?
 """
-NAME_PLACE = "UPDATE places SET name = ? WHERE id = ?"
+# The address of a row.
+GET_PLACE = "SELECT platform, account, chat_type, chat, thread, name, parent FROM places WHERE id = ?"
+ADD_PLACE = """
+INSERT INTO places (platform, account, chat_type, chat, thread, name, parent, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+# What is newly told of an address replaces what was known; what is not told stays.
+TELL_PLACE = "UPDATE places SET name = COALESCE(?, name), parent = COALESCE(?, parent) WHERE id = ?"
 # Under which id a chat lives on.
 MOVED = "SELECT new_chat FROM moved_chats WHERE platform = ? AND account = ? AND old_chat = ?"
 # The room of a chat; threads and topics belong to their chat's room.
@@ -53,15 +55,15 @@ def present(rx: Rx, place: PlaceRef) -> PlaceRef:
 
 
 def place_id(tx: Tx, place: PlaceRef) -> int:
-    """Find or make the row of an address, where it is now; a new name replaces the old one."""
+    """Find or make the row of an address, where it is now; a new name or parent replaces the old one."""
     place = present(tx, place)
     address = (place.platform, place.account, place.chat_type, place.chat, place.thread)
     row = tx.one(FIND_PLACE, address)
     if row is None:
-        return tx.insert(ADD_PLACE, (*address, place.name, tx.now))
+        return tx.insert(ADD_PLACE, (*address, place.name, place.parent, tx.now))
     found: int = row["id"]
-    if place.name is not None and place.name != row["name"]:
-        tx.run(NAME_PLACE, (place.name, found))
+    if any(new not in {None, row[name]} for name, new in (("name", place.name), ("parent", place.parent))):
+        tx.run(TELL_PLACE, (place.name, place.parent, found))
     return found
 
 

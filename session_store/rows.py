@@ -226,6 +226,7 @@ class OutboxRow(TypedDict):
     chat: str
     thread: str
     place_name: str | None
+    place_parent: str | None
     session_id: str | None
     message_id: int | None
     turn_id: str | None

@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS pairing_failures (
     PRIMARY KEY (platform, account, user_id)
 );
 
--- A delivery address. thread is '' outside threads and topics.
+-- A delivery address. thread is '' outside threads and topics. parent: the chat that this one hangs on, if known.
 CREATE TABLE IF NOT EXISTS places (
     id INTEGER PRIMARY KEY,
     platform TEXT NOT NULL,
@@ -55,6 +55,7 @@ CREATE TABLE IF NOT EXISTS places (
     chat TEXT NOT NULL,
     thread TEXT NOT NULL DEFAULT '',
     name TEXT,
+    parent TEXT,
     created_at REAL NOT NULL,
     UNIQUE (platform, account, chat_type, chat, thread)
 );

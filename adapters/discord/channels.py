@@ -3,7 +3,7 @@
 Contract: a direct chat is a `dm`, a thread or forum post a `thread`, everything else a `group`; the chat is the
 channel's own id. What the client has not heard of is asked for once and remembered. A channel never changes its kind,
 so what is known stays true; names are the newest that were heard. Of a thread that everybody in its channel can read,
-the channel is remembered, too: there goes what can no longer be said in the thread.
+the channel is remembered, too, and told as the parent of its place: there goes what the thread does not take any more.
 Limits: `REMEMBERED` channels, and as many threads with their channel.
 """
 
@@ -37,6 +37,8 @@ class Channels:
 
     def learn(self, place: Place) -> None:
         """Remember a place that is known from elsewhere."""
+        if place.parent is not None:
+            self._learn_parent(place.chat, place.parent)
         self._known[place.chat] = place
         self._known.move_to_end(place.chat)
         if len(self._known) > REMEMBERED:
@@ -95,6 +97,6 @@ class Channels:
         return self._place(kind, channel_id, name if isinstance(name, str) else None)
 
     def _place(self, kind: ChatType, channel_id: str, name: str | None) -> Place:
-        place = Place(PLATFORM, self._account, kind, channel_id, name=name)
+        place = Place(PLATFORM, self._account, kind, channel_id, name=name, parent=self._parents.get(channel_id))
         self.learn(place)
         return place

@@ -190,7 +190,8 @@ class DiscordAdapter:
     async def send(self, place: Place, part: OutboundPart) -> Receipt:
         """Send one part; see `adapters.discord.sending` for which error means what."""
         client = self._client()
-        return await self._call(send_part(client, place, part, self._channels.parent_of(client, place.chat)))
+        parent = self._channels.parent_of(client, place.chat) or place.parent
+        return await self._call(send_part(client, place, part, parent))
 
     async def fetch(self, reference: str, write: Write) -> None:
         """Fetch a file by the ids of its message and its own; see `adapters.discord.fetching`."""
@@ -241,6 +242,11 @@ class DiscordAdapter:
         """Take in a message or a command."""
         if self._intake is not None:
             self._intake.take(client, name, data)
+
+    def on_unreadable(self, name: str, data: Any, error: Exception) -> None:
+        """Have it recorded."""
+        if self._intake is not None:
+            self._intake.put_aside(name, data, error)
 
     def on_thread_gone(self, told: Any) -> None:
         """Remember where answers go that were meant for the thread."""

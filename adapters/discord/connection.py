@@ -110,6 +110,9 @@ class Listener(Protocol):
     def on_event(self, client: GatewayClient, name: str, data: Any) -> None:
         """An event about a message or an interaction, as it came."""
 
+    def on_unreadable(self, name: str, data: Any, error: Exception) -> None:
+        """An event of any kind that discord.py, or whoever it was handed to, could not read."""
+
     def on_thread_gone(self, told: Any) -> None:
         """A thread was deleted; what Discord tells of it, as it came."""
 
@@ -224,9 +227,9 @@ class _State(ConnectionState["GatewayClient"]):
         #: Set when every server that READY named has been told of.
         self.servers_known = asyncio.Event()
         self._awaited: set[str] = set()
-        parsers = {name: _guarded(name, parse) for name, parse in self.parsers.items() if name != "READY"}
+        parsers = {name: self._guarded(name, parse) for name, parse in self.parsers.items() if name != "READY"}
         for name in self.RAW:
-            parsers[name] = _guarded(name, self._handed(name))
+            parsers[name] = self._guarded(name, self._handed(name))
         self.parsers = {**parsers, "READY": self.parse_ready}
 
     def parse_ready(self, data: Any) -> None:
@@ -271,19 +274,18 @@ class _State(ConnectionState["GatewayClient"]):
 
         return handed
 
+    def _guarded(self, name: str, parse: Callable[[Any], None]) -> Callable[[Any], None]:
+        def guarded(data: Any) -> None:
+            try:
+                parse(data)
+            except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not end the connection)
+                self._listener.on_unreadable(name, data, error)
+
+        return guarded
+
     def _update_references(self, ws: DiscordWebSocket) -> None:
         super()._update_references(ws)
         self.socket = ws
-
-
-def _guarded(name: str, parse: Callable[[Any], None]) -> Callable[[Any], None]:
-    def guarded(data: Any) -> None:
-        try:
-            parse(data)
-        except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not end the connection)
-            set_aside(name, data, error)
-
-    return guarded
 
 
 class GatewayClient(discord.Client):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from adapters.base import Attachment, AttachmentKind
 from adapters.discord.fields import as_list, as_mapping, snowflake
 
-__all__ = ["FileIds", "described", "file_ids", "named"]
+__all__ = ["FileIds", "described", "file_ids", "forwarded", "named"]
 
 _KINDS: Final[Mapping[str, AttachmentKind]] = {"image": "image", "audio": "audio", "video": "video"}
 _VOICE_MESSAGE: Final = 1 << 13
@@ -26,19 +26,31 @@ FileIds = tuple[int, int, str]
 
 
 def described(message: Mapping[str, Any], channel: str) -> tuple[Attachment, ...]:
-    """Return the files of a message in this channel, in order; raises MalformedEvent for one without an id."""
-    flags = message.get("flags")
-    voice = isinstance(flags, int) and bool(flags & _VOICE_MESSAGE)
+    """Return the files of a message in this channel, in order, those of what it forwards last.
+
+    Raises MalformedEvent for one without an id.
+    """
+    where = f"{channel}/{snowflake(message, 'id')}"
     return tuple(
         Attachment(
-            f"{channel}/{snowflake(message, 'id')}/{snowflake(file, 'id')}",
-            "voice" if voice else _kind(file),
+            f"{where}/{snowflake(file, 'id')}",
+            "voice" if _spoken(part) else _kind(file),
             _text(file, "filename"),
             _text(file, "content_type"),
             _size(file),
         )
-        for file in _files(message)
+        for part in (message, *forwarded(message))
+        for file in _files(part)
     )
+
+
+def forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the messages that a message forwards, as it carries them; raises MalformedEvent for what is none."""
+    snapshots = as_list(message.get("message_snapshots"), "forwarded messages")
+    return [
+        as_mapping(as_mapping(snapshot, "a forwarded message").get("message"), "a forwarded message")
+        for snapshot in snapshots
+    ]
 
 
 def named(message: Mapping[str, Any]) -> Iterator[str]:
@@ -52,6 +64,11 @@ def file_ids(reference: str) -> FileIds | None:
     """Return what a reference is made of, or None for what is none."""
     match = _REFERENCE.fullmatch(reference)
     return None if match is None else (int(match[1]), int(match[2]), match[3])
+
+
+def _spoken(message: Mapping[str, Any]) -> bool:
+    flags = message.get("flags")
+    return isinstance(flags, int) and bool(flags & _VOICE_MESSAGE)
 
 
 def _files(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

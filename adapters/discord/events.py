@@ -3,8 +3,8 @@
 Contract: every function is pure. It returns None for what is no message to us (our own echoes, service messages, edits
 that change no words) and raises `MalformedEvent` for an event that cannot be understood; only what is needed is looked
 at. Webhooks are nobody. What people see of a mention is what the text holds: the name, not the number.
-Files are described, never fetched. Limits: any other content than words and files, and the files of forwarded messages,
-become a note in square brackets that names them.
+Files are described, never fetched, those of forwarded messages too. Limits: any other content than words and files
+becomes a note in square brackets that names it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from adapters.base import InboundKind, InboundMessage, Place, Quoted, Sender
-from adapters.discord.described import described, named
+from adapters.discord.described import described, forwarded, named
 from adapters.discord.fields import MalformedEvent, as_list, as_mapping, as_text, as_whole, snowflake
 
 __all__ = ["PLATFORM", "Me", "called", "deleted", "edited", "said"]
@@ -221,9 +221,8 @@ def _notes(body: Mapping[str, Any]) -> Iterator[str]:
     if poll is not None:
         question = as_mapping(as_mapping(poll, "a poll").get("question"), "a question")
         yield f"[poll: {question.get('text', '')}]"
-    for snapshot in as_list(body.get("message_snapshots"), "forwarded messages"):
-        forwarded = as_mapping(as_mapping(snapshot, "a forwarded message").get("message"), "a forwarded message")
-        yield f"[forwarded: {as_text(forwarded, 'content') or ', '.join(_whole_notes(forwarded)) or 'a message'}]"
+    for passed_on in forwarded(body):
+        yield f"[forwarded: {as_text(passed_on, 'content') or ', '.join(_whole_notes(passed_on)) or 'a message'}]"
     if body.get("embeds"):
         yield "[embedded content]"
 

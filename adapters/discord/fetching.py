@@ -19,7 +19,8 @@ import discord
 
 from adapters.base import FetchError, Write
 from adapters.discord.connection import GatewayClient
-from adapters.discord.described import file_ids
+from adapters.discord.described import file_ids, forwarded
+from adapters.discord.fields import MalformedEvent, as_list, as_mapping
 
 __all__ = ["WAIT_SECONDS", "fetch_file"]
 
@@ -61,11 +62,13 @@ async def _address(client: GatewayClient, reference: str) -> str:
         told: Any = await client.rest.get_message(channel, message)
     except Exception as error:
         raise _refused(error) from error
-    files = told.get("attachments") if isinstance(told, dict) else None
-    if not isinstance(files, list):
-        raise FetchError("Discord gave an answer that makes no sense", again=True)
+    try:
+        parts = [as_mapping(told, "a message"), *forwarded(told)]
+        files = [as_mapping(file, "a file") for part in parts for file in as_list(part.get("attachments"), "files")]
+    except MalformedEvent as error:
+        raise FetchError("Discord gave an answer that makes no sense", again=True) from error
     for file in files:
-        if isinstance(file, dict) and file.get("id") == number:
+        if file.get("id") == number:
             return str(file.get("url"))
     raise FetchError("it was taken out of its message", again=False)
 

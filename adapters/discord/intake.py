@@ -118,7 +118,7 @@ class Intake:
         try:
             channel_id = snowflake(as_mapping(data, "an event"), "channel_id")
         except MalformedEvent as error:
-            self._nowhere(name, data, error)
+            self.put_aside(name, data, error)
             return
         answer = self._answers.begin(client, data) if name == "INTERACTION_CREATE" else None
 
@@ -135,7 +135,9 @@ class Intake:
         if answer is not None:
             answer.finish(None)
 
-    def _nowhere(self, name: str, data: Any, error: MalformedEvent) -> None:
+    def put_aside(self, name: str, data: Any, error: Exception) -> None:
+        """Record an event that cannot be read, in a line of its own; where that has no room, it is only logged."""
+
         async def job() -> None:
             await self._set_aside(name, data, error)
 

@@ -10,7 +10,8 @@ Which error means what:
 - the connection never came about: `RetryLater`. It broke or timed out later, a status 5xx, or an answer that makes no
   sense: `UnknownOutcome`.
 - token refused: `RetryLater` for the whole account; the answer waits until the configuration is mended.
-- the thread is gone, its channel is known: sent to the channel, and the receipt says so.
+- the thread is gone or locked, its channel is known: sent to the channel, and the receipt says so. (One that is only
+  archived is opened by what is sent to it.)
 - channel or thread gone otherwise, locked or closed to the bot, a person who takes no direct messages: `Gone`.
 - slow mode: `RetryLater`. Any other refusal: `Refused`.
 - the answered message is gone or may not be answered: sent at once without the reference.
@@ -49,6 +50,8 @@ _SERVER_ERROR = 500
 _UNKNOWN_CHANNEL = 10003
 _BAD_FORM = 50035
 _NO_HISTORY = 160002
+#: The thread is there, and whoever may manage threads can open it again.
+_CLOSED: Final = frozenset({50083, 160005})
 _SLOW_MODE: Final = frozenset({20016, 20028})
 _GONE: Final[Mapping[int, str]] = {
     _UNKNOWN_CHANNEL: "the channel does not exist any more",
@@ -58,10 +61,13 @@ _GONE: Final[Mapping[int, str]] = {
     50007: "the person takes no direct messages from the bot",
     50008: "nothing can be written in this channel",
     50013: "the bot may not write there; give it the permissions Send Messages and Send Messages in Threads",
-    50083: "the thread is archived",
+    50083: "the thread is archived and locked",
     50278: "the person takes no direct messages from the bot",
     160005: "the thread is locked",
 }
+
+_LOST: Final = "does not exist any more"
+_LOCKED: Final = "is locked, and the bot may not open it"
 
 
 async def send_part(client: GatewayClient, place: Place, part: OutboundPart, parent: str | None = None) -> Receipt:
@@ -79,13 +85,14 @@ async def send_part(client: GatewayClient, place: Place, part: OutboundPart, par
             return await _send(client, number, part, None)
     except Exception as error:
         told = send_error(error, client)
-        if parent is None or not (isinstance(error, discord.NotFound) and error.code == _UNKNOWN_CHANNEL):
+        code = error.code if isinstance(error, discord.HTTPException) else None
+        if parent is None or code not in {_UNKNOWN_CHANNEL, *_CLOSED}:
             raise told from error
         return await _send_to_parent(client, parent, part, told)
 
 
 async def _send_to_parent(client: GatewayClient, parent: str, part: OutboundPart, told: SendError) -> Receipt:
-    """Send to the channel what was meant for its thread; where that takes nothing (a forum), it is gone."""
+    """Send to the channel what its thread does not take; where the channel takes nothing (a forum), it is gone."""
     try:
         receipt = await _send(client, int(parent), part, None)
     except Exception as error:
@@ -93,8 +100,9 @@ async def _send_to_parent(client: GatewayClient, parent: str, part: OutboundPart
         if isinstance(instead, Gone | Refused):
             raise told from error
         raise instead from error
-    note = "The thread does not exist any more; what was meant for it was put into its channel."
-    return replace(receipt, note=note, thread_gone=True)
+    closed = isinstance(told, Gone) and told.closed
+    note = f"The thread {_LOCKED if closed else _LOST}; what was meant for it was put into its channel."
+    return replace(receipt, note=note, thread_gone=not closed)
 
 
 async def _send(
@@ -169,7 +177,7 @@ def _refusal(error: discord.HTTPException) -> SendError:
     if error.code in _SLOW_MODE:
         return RetryLater(f"Discord asks to wait: {reason}.", _UNTOLD_WAIT)
     if error.code in _GONE:
-        return Gone(f"Not delivered: {_GONE[error.code]} ({reason}).")
+        return Gone(f"Not delivered: {_GONE[error.code]} ({reason}).", closed=error.code in _CLOSED)
     if error.code == 0 and error.status in {_FORBIDDEN, _NOT_FOUND}:
         # Discord itself gives its reasons a number; this comes from something that stands before it.
         return RetryLater(f"There seems to be no Discord at the configured api_url ({reason}).", _REFUSED_ACCOUNT)

@@ -274,6 +274,26 @@ async def test_malformed_events_are_set_aside_and_the_rest_goes_on(
     assert not [entry for entry in logs if entry["event"] == "discord_job_failed"]
 
 
+async def test_what_the_library_cannot_read_is_recorded(
+    discord: DiscordEmulator, adapter: DiscordAdapter, gateway: Gateway
+) -> None:
+    """Events that are no messages, too: what depends on them may go wrong later, and nobody would know why."""
+    kept: list[Unreadable] = []
+
+    async def report(event: Unreadable) -> None:
+        kept.append(event)
+
+    adapter.report_to(report)
+    await adapter.start(gateway.deliver)
+    discord.gateway.dispatch("GUILD_CREATE", {"id": GUILD, "name": "x", "channels": 7, "roles": []})
+    discord.say("after", channel=discord.dm())
+    await discord.until(lambda: kept and "after" in gateway.texts)
+
+    (event,) = kept
+    assert (event.platform, event.account, '"channels": 7' in event.raw) == ("discord", "main", True)
+    assert event.reason.startswith("GUILD_CREATE: ")
+
+
 async def test_what_cannot_be_read_is_recorded_before_its_channel_goes_on(
     discord: DiscordEmulator, adapter: DiscordAdapter, gateway: Gateway
 ) -> None:

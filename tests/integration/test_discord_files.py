@@ -72,6 +72,22 @@ async def test_a_file_that_comes_with_a_message_can_be_fetched(
     assert await fetched(adapter, attachment.reference) == data
 
 
+async def test_the_files_of_a_forwarded_message_can_be_fetched(
+    discord: DiscordEmulator, adapter: DiscordAdapter, taken: list[InboundMessage]
+) -> None:
+    """They belong to the message that forwards them."""
+    stored = discord.file(b"passed on", "note.txt", "text/plain")
+    reference = {"type": 1, "message_id": "9", "channel_id": "8"}
+    forwarded = [{"message": {"content": "look", "attachments": [stored.facts]}}, {"message": {"content": "and"}}]
+    discord.say("", channel=discord.dm(), message_snapshots=forwarded, message_reference=reference)
+    await discord.until(lambda: taken)
+    (attachment,) = taken[0].attachments
+
+    assert taken[0].text == "[forwarded: look]\n[forwarded: and]"
+    assert (attachment.name, attachment.kind, attachment.size) == ("note.txt", "file", 9)
+    assert await fetched(adapter, attachment.reference) == b"passed on"
+
+
 async def test_a_reference_is_good_when_the_address_has_run_out_and_after_a_restart(
     discord: DiscordEmulator, adapter: DiscordAdapter
 ) -> None:

@@ -1,4 +1,4 @@
-"""Answers for Discord threads that were deleted: they go to the channel where that is known and tells nobody more."""
+"""Answers for Discord threads that are gone or locked: to the channel, where it is known and tells nobody more."""
 
 from __future__ import annotations
 
@@ -119,3 +119,63 @@ async def test_a_thread_that_was_never_heard_of_is_gone(discord: DiscordEmulator
         await adapter.send(Place("discord", "main", "thread", "999"), PART)
 
     assert not discord.sent
+
+
+async def test_the_channel_is_told_with_the_place_of_a_thread(
+    discord: DiscordEmulator, adapter: DiscordAdapter, taken: list[InboundMessage]
+) -> None:
+    """Whoever keeps the place knows it after a restart, too; of a private thread there is nothing to know."""
+    public = await heard(discord, taken, THREAD)
+    old = await heard(discord, taken, discord.channel(None, "thread", name="old", unlisted=True).id)
+    private = await heard(discord, taken, discord.channel(None, "private", name="hush", parent=TEXT, owner="42").id)
+    assert (public.parent, old.parent, private.parent) == (TEXT, TEXT, None)
+
+    await adapter.stop()
+    discord.delete_thread(THREAD)
+    later = DiscordAdapter("main", discord.token, discord.api_url, discord.gateway_url)
+
+    async def deliver(_: InboundMessage) -> Verdict:
+        return Verdict.IGNORED
+
+    await later.start(deliver)
+    try:
+        receipt = await later.send(public, PART)
+    finally:
+        await later.stop()
+    assert receipt.thread_gone
+    assert [sent.channel for sent in discord.sent] == [TEXT]
+
+
+async def test_an_answer_for_a_locked_thread_goes_to_its_channel(
+    discord: DiscordEmulator, adapter: DiscordAdapter
+) -> None:
+    """The thread may be opened again, so it keeps its conversation."""
+    discord.channels[THREAD].locked = True
+    receipt = await adapter.send(TALK, PART)
+
+    assert [sent.channel for sent in discord.sent] == [TEXT]
+    assert (receipt.thread_gone, "is locked" in (receipt.note or "")) == (False, True)
+
+
+async def test_a_locked_thread_without_a_channel_to_fall_back_to_is_closed(
+    discord: DiscordEmulator, adapter: DiscordAdapter, taken: list[InboundMessage]
+) -> None:
+    """It is said so, and that it is not gone."""
+    place = await heard(discord, taken, discord.channel(None, "private", name="hush", parent=TEXT, owner="42").id)
+    discord.channels[place.chat].locked = True
+    with pytest.raises(Gone, match="the thread is locked") as caught:
+        await adapter.send(place, PART)
+
+    assert caught.value.closed
+    assert not discord.sent
+
+
+async def test_an_archived_thread_is_opened_by_what_is_sent_to_it(
+    discord: DiscordEmulator, adapter: DiscordAdapter
+) -> None:
+    """Nothing has to be done about it."""
+    discord.channels[THREAD].archived = True
+    receipt = await adapter.send(TALK, PART)
+
+    assert ([sent.channel for sent in discord.sent], receipt.note) == ([THREAD], None)
+    assert not discord.channels[THREAD].archived

@@ -183,6 +183,24 @@ async def test_an_edit_and_a_deletion_reach_the_message_they_mean(
     assert [row["kind"] for row in elsewhere("SELECT kind FROM message_versions ORDER BY id")] == ["edit", "delete"]
 
 
+async def test_a_thread_that_was_deleted_while_the_gateway_was_down_loses_no_answer(
+    configured: Path, discord: DiscordEmulator
+) -> None:
+    """Its channel is known from the store."""
+    held = discord.fail("send", "limit", channel=THREAD, seconds=0.2, times=None)
+    async with LocalGateway(configured):
+        await discord.until(lambda: discord.gateway.connected, BOUND)
+        discord.say("The plan is to leave at noon", channel=THREAD, mention=True)
+        await discord.until(lambda: ("send", {"channel": THREAD}) in discord.calls, BOUND)
+    held.times = 0
+    discord.delete_thread(THREAD)
+    async with LocalGateway(configured):
+        await discord.until(lambda: len(heard_in(discord, TEXT)) == 2, BOUND)
+    answer, note = heard_in(discord, TEXT)
+    assert "leave at noon" in answer
+    assert "thread does not exist any more" in note
+
+
 async def test_an_answer_outlives_the_thread_that_it_was_for(
     configured: Path, discord: DiscordEmulator, elsewhere: Elsewhere
 ) -> None:

@@ -53,7 +53,10 @@ async def test_a_conversation_knows_all_keys_that_lead_to_it(bench: Bench) -> No
     """With the places to answer at."""
     await bench.effects.apply([StartSession("one", HOME, "telegram", "owner", "s1")])
     bench.apply(
-        lambda tx: tx.run("INSERT INTO places VALUES (9, 'telegram', 'main', 'group', '-7', '', 'The group', 0)")
+        lambda tx: tx.run(
+            "INSERT INTO places (id, platform, account, chat_type, chat, name, created_at)"
+            " VALUES (9, 'telegram', 'main', 'group', '-7', 'The group', 0)"
+        )
     )
     bench.apply(lambda tx: tx.run("INSERT INTO routes VALUES ('two', 's1', 9, NULL, 4e9, 4e9, 0)"))
     found = await bench.routes.of_session("s1")
