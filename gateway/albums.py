@@ -46,7 +46,7 @@ class Albums:
         group = row["payload"].get("group_id")
         if not group:
             return [row]
-        bell = Bell(self._db)
+        bell = Bell(self._db, "inbox")
         ending = anyio.current_time() + LONGEST_SECONDS
         seen: list[InboxRow] = []
         quiet_at = ending

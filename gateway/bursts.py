@@ -66,7 +66,7 @@ class Bursts:
         """The rows that are one message with this one, once no more seem to come; None when it is closed before."""
         if not self._window or row["platform"] in LOCAL_PLATFORMS or row["payload"].get("group_id"):
             return [row]
-        bell = Bell(self._db)
+        bell = Bell(self._db, "inbox")
         ending = anyio.current_time() + LONGEST_WINDOWS * self._window + QUIET_AFTER_RESTART_SECONDS
         seen: list[InboxRow] = []
         quiet_at = ending

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -44,6 +44,8 @@ GIVE_UP_ATTEMPTS = 10
 PROMPT_ATTEMPTS = 3
 LONGEST_WAIT = 60.0
 IDLE_SECONDS = 5.0
+#: Between two looks for what is due, however much is committed.
+LOOK_REST_SECONDS = 0.01
 STORE_RETRY_SECONDS = 1.0
 #: How often sends that dead processes left under way are looked for: a process of another container may seem alive
 #: for a while after its end.
@@ -83,7 +85,7 @@ class Delivery:
         self._busy: dict[int, Account] = {}
         self._paused: dict[Account, float] = {}
         self._recovered = -RECOVER_SECONDS
-        self._bell = Bell(db)
+        self._bell = Bell(db, "outbox", rest=LOOK_REST_SECONDS)
         self._closing = False
         self._halted = anyio.Event()
         self.ended = anyio.Event()
@@ -100,10 +102,11 @@ class Delivery:
                 while not self._halted.is_set():
                     try:
                         await self._recover()
-                        began = await self._dispatch(tasks)
-                        if self._closing and not began and not self._busy:
+                        found = await self._dispatch(tasks)
+                        if self._closing and not found and not self._busy:
                             return
-                        await self._bell.wait(await self._until_due())
+                        # What was found is under way, and its end is a reason to look again.
+                        await self._bell.wait(IDLE_SECONDS if found else await self._until_due())
                     except StoreError as error:
                         _log.warning("outbox_unreadable", error=str(error))
                         await self._pause(STORE_RETRY_SECONDS)
@@ -148,26 +151,24 @@ class Delivery:
     def _room(self, account: Account) -> int:
         return AT_ONCE - sum(busy == account for busy in self._busy.values())
 
-    async def _dispatch(self, tasks: TaskGroup) -> int:
-        """Begin what is due, one row per place; returns how many were begun."""
-        began = 0
-        for account in self._open_accounts():
-            if self._room(account) <= 0:
-                continue
-            for row in await self._db.outbox.due([account], limit=2 * AT_ONCE):
-                if row["place_id"] not in self._busy and self._room(account) > 0 and not self._halted.is_set():
-                    self._busy[row["place_id"]] = account
-                    tasks.start_soon(self._deliver, row)
-                    began += 1
-        return began
+    async def _dispatch(self, tasks: TaskGroup) -> bool:
+        """Begin what is due, one row per place; returns whether anything is."""
+        accounts = [account for account in self._open_accounts() if self._room(account) > 0]
+        rows = await self._db.outbox.due(accounts, limit=2 * AT_ONCE) if accounts else []
+        for row in rows:
+            account = (row["platform"], row["account"])
+            if row["place_id"] not in self._busy and self._room(account) > 0 and not self._halted.is_set():
+                self._busy[row["place_id"]] = account
+                tasks.start_soon(self._deliver, row)
+        return bool(rows)
 
     async def _deliver(self, row: OutboxRow) -> None:
         try:
             adapter = self._adapters[row["platform"], row["account"]]
-            if row["rendered"] is None:
-                await self._expand(row, adapter)
-            else:
+            if row["rendered"] is not None:
                 await self._send(row, adapter)
+            elif (parts := await self._formatted(row, adapter)) is not None:
+                await self._send(row, adapter, parts)
         except StoreError as error:
             _log.warning("delivery_postponed", outbox_id=row["id"], error=str(error))
             await self._pause(STORE_RETRY_SECONDS)
@@ -179,24 +180,25 @@ class Delivery:
             self._busy.pop(row["place_id"], None)
             self._bell.ring()
 
-    async def _expand(self, row: OutboxRow, adapter: Adapter) -> None:
+    async def _formatted(self, row: OutboxRow, adapter: Adapter) -> list[RenderedPart] | None:
+        """The parts of an answer; None if it cannot be formatted and has failed."""
         try:
             if len(row["body"]) > LONG_TEXT:
                 parts = await anyio.to_thread.run_sync(adapter.render, row["body"])
             else:
                 parts = adapter.render(row["body"])
-            rendered = [RenderedPart(part.plain, json.dumps(part.payload, ensure_ascii=False)) for part in parts]
+            return [RenderedPart(part.plain, json.dumps(part.payload, ensure_ascii=False)) for part in parts]
         except Exception as error:  # noqa: BLE001 - one answer that cannot be formatted must not stop the others
             _log.exception("formatting_failed", outbox_id=row["id"])
             await self._db.outbox.fail(row["id"], f"it could not be formatted: {error}")
-            return
-        await self._db.outbox.expand(row["id"], rendered)
+            return None
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
-    async def _send(self, row: OutboxRow, adapter: Adapter) -> None:
+    async def _send(self, row: OutboxRow, adapter: Adapter, parts: Sequence[RenderedPart] | None = None) -> None:
+        """Send a row; parts: what it is split into first, of which the row is the first then."""
         try:
-            if not await self._db.outbox.begin(row["id"], self._holder):
+            if not await self._db.outbox.begin(row["id"], self._holder, parts):
                 return
         except StoreError as error:
             # It may be marked all the same; nothing was sent, and nobody else would settle it while we live.
@@ -204,8 +206,8 @@ class Delivery:
             await self._record(row, lambda: self._db.outbox.retry(row["id"], 0.0, reason))
             return
         part = OutboundPart(
-            plain=row["body"],
-            payload=json.loads(row["rendered"] or "{}"),
+            plain=parts[0].body if parts else row["body"],
+            payload=json.loads(parts[0].rendered if parts else row["rendered"] or "{}"),
             reply_to=row["reply_to"],
             idempotency_key=f"tl{row['id']}",
         )

@@ -32,6 +32,8 @@ BEAT_SECONDS = 10.0
 SWEEP_SECONDS = 3600.0
 FIRST_SWEEP_SECONDS = 60.0
 RETRY_SECONDS = 1.0
+#: Between two looks for requests to stop, however much is committed.
+LOOK_REST_SECONDS = 0.1
 
 _log = structlog.get_logger(__name__)
 
@@ -89,7 +91,7 @@ class Heart:
 
     async def obey(self, runner: TurnRunner) -> None:
         """Carry out stop requests for turns that run here, until cancelled."""
-        bell = Bell(self._db)
+        bell = Bell(self._db, "control", "turns", rest=LOOK_REST_SECONDS)
         while True:
             try:
                 # A turn that is claimed but does not run yet is stopped at the next look, which must come soon.

@@ -65,7 +65,7 @@ class Lanes:
         self._active: set[str] = set()
         # Lanes that have made room: the others go first.
         self._yielded: set[str] = set()
-        self._bell = Bell(db)
+        self._bell = Bell(db, "inbox")
         self._closing = anyio.Event()
 
     async def run(self) -> None:
@@ -88,7 +88,7 @@ class Lanes:
     def close(self) -> None:
         """Take no further row; running ones go on."""
         self._closing.set()
-        self._bell.ring()
+        self._db.changes.note()
 
     async def _dispatch(self, tasks: TaskGroup) -> None:
         for left_out in (self._yielded, set[str]()):

@@ -269,7 +269,7 @@ class Terminal:
             self._waiting.discard(row["id"])
         elif row["id"] not in self._waiting and await self._held_elsewhere():
             self._waiting.add(row["id"])
-            self._bell.ring()
+            self.db.changes.note()
         return worked
 
     async def _held_elsewhere(self) -> bool:
@@ -310,7 +310,7 @@ class Terminal:
 
     def _tell(self, trouble: StoreError) -> None:
         self.trouble = trouble
-        self._bell.ring()
+        self.db.changes.note()
 
 
 @asynccontextmanager

@@ -15,12 +15,13 @@ import logging
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from session_store import index
+from session_store.changes import ANYTHING
 from session_store.driver import driver, store_error
 from session_store.errors import (
     IndexDamaged,
@@ -77,8 +78,8 @@ class Outcome:
     error: Exception | None = None
 
 
-#: Gets the outcomes and whether anything was changed at all.
-Deliver: TypeAlias = Callable[[list[Outcome], bool], None]
+#: Gets the outcomes and the tables that were changed.
+Deliver: TypeAlias = Callable[[list[Outcome], Collection[str]], None]
 
 
 class _IndexTrouble(Exception):
@@ -105,6 +106,8 @@ class Committer:
         self._operations = 0
         self._starved = 0
         self._parted = False
+        #: What the operations of the last transaction wrote.
+        self._touched: Collection[str] = ()
 
     def commit(
         self,
@@ -119,8 +122,9 @@ class Committer:
         before = raw.total_changes
         with self.ticket():
             outcomes = self.transact(raw, operations)
-            changed = raw.total_changes != before
-            self._others = self._others and not changed  # who looks for our change sees theirs as well
+            changed: Collection[str] = self._touched if raw.total_changes != before else ()
+            if changed and self._others:  # who looks for our change sees theirs as well, whatever that was
+                changed, self._others = ANYTHING, False
             self._commits += 1
             self._operations += len(outcomes)
             if self._commits >= CHECKPOINT_COMMITS or (
@@ -226,6 +230,7 @@ class Committer:
             tx = Tx(raw, time.time(), boot_clock())
             self._check(raw)
             outcomes = self._apply(raw, tx, operations)
+            self._touched = frozenset(tx.touched)
             if broken is None:
                 self._feed_index(tx)
             else:

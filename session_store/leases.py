@@ -72,7 +72,7 @@ def acquire(tx: Tx, root_id: str, holder: str, turn_id: str, purpose: str) -> in
     process = tx.one(ONE, (holder,))
     if process is None:
         raise InvalidArgument("This process is not registered, so nobody could see that it lives. Register it first.")
-    number: int = tx.value(TAKE, (root_id, holder, turn_id, purpose, tx.boot_now, process["boot_id"]))
+    number: int = tx.run_returning(TAKE, (root_id, holder, turn_id, purpose, tx.boot_now, process["boot_id"]))
     return number
 
 

@@ -71,13 +71,19 @@ head (id) AS (
     FROM line WHERE place_id IS NOT NULL
 )
 """
-# Heads that may be sent at ?2, oldest first, at most ?3. A row touched after ?2 was delayed by a clock since put back.
+# Heads that may be sent at ?2, oldest first, at most ?3 of each account. A row touched after ?2 was delayed by a clock
+# since put back.
 DUE = f"""
-{_HEADS}{ROW}
-FROM head JOIN outbox AS o ON o.id = head.id JOIN places AS p ON p.id = o.place_id
-WHERE o.state = 'waiting' AND (o.next_at <= ?2 OR o.updated_at > ?2 + 1)
-ORDER BY o.line, o.part LIMIT ?3
-"""
+{_HEADS},
+due (id, number) AS (
+    SELECT o.id, ROW_NUMBER() OVER (PARTITION BY o.platform, o.account ORDER BY o.line, o.part)
+    FROM head JOIN outbox AS o ON o.id = head.id
+    WHERE o.state = 'waiting' AND (o.next_at <= ?2 OR o.updated_at > ?2 + 1)
+)
+{ROW}
+FROM due JOIN outbox AS o ON o.id = due.id JOIN places AS p ON p.id = o.place_id
+WHERE due.number <= ?3 ORDER BY o.line, o.part
+"""  # noqa: S608 - joined from constants
 # The earliest time at which a waiting head may be sent.
 NEXT_DUE = f"""
 {_HEADS} SELECT MIN(o.next_at) AS next_at FROM head JOIN outbox AS o ON o.id = head.id WHERE o.state = 'waiting'
@@ -180,7 +186,7 @@ def add_rows(tx: Tx, rows: Sequence[NewOutbox], origin: Origin, *, op_id: str | 
 
 
 def due(rx: Rx, accounts: Sequence[Account], now: float, limit: int) -> list[OutboxRow]:
-    """Return the heads that may be sent now, oldest first."""
+    """Return the heads that may be sent now, oldest first, at most `limit` of each account."""
     return cast("list[OutboxRow]", rx.all(DUE, (accounts_json(accounts), now, limit)))
 
 
@@ -194,6 +200,13 @@ def expand(tx: Tx, outbox_id: int, parts: Sequence[RenderedPart]) -> None:
     tx.run(SPLIT_HEAD, (len(parts), parts[0].body, parts[0].rendered, tx.now, outbox_id))
     for number, part in enumerate(parts[1:], start=2):
         tx.run(SPLIT_MORE, (outbox_id, number, part.body, part.rendered, tx.now))
+
+
+def begin(tx: Tx, outbox_id: int, holder: str, parts: Sequence[RenderedPart] | None) -> bool:
+    """Mark a row as being sent, split into `parts` first if there are any; False if it is not to be sent now."""
+    if parts is not None:
+        expand(tx, outbox_id, parts)
+    return tx.run(BEGIN, (holder, tx.now, outbox_id)) > 0
 
 
 def settle_unknown(tx: Tx, outbox_id: int, error: str, *, resend: bool, most: int = 1) -> bool:
@@ -253,7 +266,10 @@ class Outbox(OutboxCare):
         return await self._engine.write(lambda tx: add_rows(tx, rows, origin, op_id=op_id), size=size)
 
     async def due(self, accounts: Sequence[Account], limit: int = 64) -> list[OutboxRow]:
-        """Heads of their places' lines that may be sent now, oldest first. Without `rendered`: split them first."""
+        """Heads of their places' lines that may be sent now, oldest first, at most `limit` of each account.
+
+        One without `rendered` must be split when it is begun.
+        """
         now = time.time()
         return await self._engine.read(lambda rx: due(rx, accounts, now, limit))
 
@@ -262,14 +278,14 @@ class Outbox(OutboxCare):
         when: float | None = await self._engine.read(lambda rx: rx.value(NEXT_DUE, (accounts_json(accounts),)))
         return when
 
-    async def expand(self, outbox_id: int, parts: Sequence[RenderedPart]) -> None:
-        """Replace an unsplit row by its parts, in its position of the line."""
-        size = sum(len(part.body) + len(part.rendered) for part in parts)
-        await self._engine.write(lambda tx: expand(tx, outbox_id, parts), size=size)
+    async def begin(self, outbox_id: int, holder: str, parts: Sequence[RenderedPart] | None = None) -> bool:
+        """Record that the send starts now. False: somebody else has it, or it is settled; do not send.
 
-    async def begin(self, outbox_id: int, holder: str) -> bool:
-        """Record that the send starts now. False: somebody else has it, or it is settled; do not send."""
-        return await self._engine.write(lambda tx: tx.run(BEGIN, (holder, tx.now, outbox_id)) > 0)
+        parts: what the row is replaced by in the same transaction, in its position of the line, unless it was before.
+        It is the first of them then; without any there is nothing to send.
+        """
+        size = sum(len(part.body) + len(part.rendered) for part in parts or ())
+        return await self._engine.write(lambda tx: begin(tx, outbox_id, holder, parts), size=size)
 
     async def sent(self, outbox_id: int, platform_message_id: str | None) -> None:
         """Record the receipt of a send."""

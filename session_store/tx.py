@@ -8,8 +8,10 @@ Limits: an operation must be short; a read must carry a LIMIT.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from session_store.text import clean_text
 
@@ -20,6 +22,10 @@ __all__ = ["Param", "Row", "Rx", "Tx", "dict_row"]
 
 Param: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = dict[str, Any]
+
+_WRITING: Final = re.compile(
+    r"\s*(?:(?:INSERT|REPLACE)(?:\s+OR\s+\w+)?\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+(\w+)", re.IGNORECASE
+)
 
 
 def dict_row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
@@ -60,22 +66,43 @@ class Rx:
         return None if row is None else next(iter(row.values()))
 
 
+@lru_cache(maxsize=2048)
+def _written_by(sql: str) -> str:
+    """The table that a statement writes, "*" if that cannot be told."""
+    written = _WRITING.match(sql)
+    return "*" if written is None else written[1]
+
+
 class Tx(Rx):
-    """Writing half. `now` is the wall clock of the transaction, `boot_now` the boot clock, both in seconds."""
+    """Writing half. `now` is the wall clock of the transaction, `boot_now` the boot clock, both in seconds.
+
+    touched: the tables that its statements may have written, "*" for any.
+    """
 
     def __init__(self, connection: sqlite3.Connection, now: float, boot_now: float) -> None:
         super().__init__(connection)
         self.now = now
         self.boot_now = boot_now
+        self.touched: set[str] = set()
 
     def run(self, sql: str, params: Sequence[Param] = ()) -> int:
         """Execute a statement; returns the number of changed rows."""
-        return self._connection.execute(sql, _bind(params)).rowcount
+        changed: int = self._connection.execute(sql, _bind(params)).rowcount
+        if changed:
+            self.touched.add(_written_by(sql))
+        return changed
 
     def insert(self, sql: str, params: Sequence[Param] = ()) -> int:
         """Execute an INSERT; returns the new row id."""
+        self.touched.add(_written_by(sql))
         return self._connection.execute(sql, _bind(params)).lastrowid or 0
+
+    def run_returning(self, sql: str, params: Sequence[Param] = ()) -> Any:
+        """Execute a writing statement; returns the first column of the first row that it returns, or None."""
+        self.touched.add(_written_by(sql))
+        return self.value(sql, params)
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Param]]) -> None:
         """Execute a statement once per row."""
+        self.touched.add(_written_by(sql))
         self._connection.executemany(sql, (_bind(row) for row in rows))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -58,7 +58,11 @@ class Writer:
     """Owns the writer connection and the task that drains the queue."""
 
     def __init__(
-        self, connection: HopConnection, committer: Committer, upkeep: Upkeep, committed: Callable[[], None]
+        self,
+        connection: HopConnection,
+        committer: Committer,
+        upkeep: Upkeep,
+        committed: Callable[[Collection[str]], None],
     ) -> None:
         self._connection = connection
         self._committer = committer
@@ -200,14 +204,14 @@ class Writer:
     async def _commit(self, batch: list[_Submitted]) -> None:
         done = 0
 
-        def settle(outcomes: list[Outcome], changed: bool) -> None:  # noqa: FBT001 - called by the loop
+        def settle(outcomes: list[Outcome], changed: Collection[str]) -> None:
             self._settle(batch, outcomes)
             if changed:
                 self._upkeep.begin()
                 self._untidy = True
-                self._committed()
+                self._committed(changed)
 
-        def deliver(outcomes: list[Outcome], changed: bool) -> None:  # noqa: FBT001 - called by the thread
+        def deliver(outcomes: list[Outcome], changed: Collection[str]) -> None:  # called by the thread
             nonlocal done
             done = len(outcomes)
             self._loop.call_soon_threadsafe(settle, outcomes, changed)

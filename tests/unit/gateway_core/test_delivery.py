@@ -341,7 +341,7 @@ async def test_a_begin_of_unknown_outcome_is_begun_again(
     assert states(elsewhere) == ["sent"]
 
 
-@pytest.mark.parametrize("method", ["recover", "due", "next_due", "expand"])
+@pytest.mark.parametrize("method", ["recover", "due", "next_due", "begin"])
 async def test_a_store_that_fails_for_a_while_ends_nothing(
     hall: Hall, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
@@ -387,10 +387,10 @@ async def test_a_process_that_seemed_alive_at_the_start_is_seen_to_be_dead_later
         assert await hall.sent(1) == ["one"]
 
 
-async def test_an_expansion_that_a_kill_cut_off_is_done_again_whole(hall: Hall, elsewhere: Elsewhere) -> None:
+async def test_a_split_that_a_kill_cut_off_is_done_again_whole(hall: Hall, elsewhere: Elsewhere) -> None:
     """Before it nothing has happened, after it every part is there; a second one changes nothing."""
     await owe(hall, f"one{PART}two")
-    with failing(hall.db.outbox, "expand", 1, after=True), failing(hall.db.outbox, "begin", 1000):
+    with failing(hall.db.outbox, "begin", 1000, after=True):
         async with hall.running():
             await hall.until(lambda: _rows(hall, 2))
             hall.delivery.halt()

@@ -108,8 +108,7 @@ async def test_a_send_and_a_drop_at_once_end_in_one_of_both(bench: Bench) -> Non
 async def test_parts_of_an_answer_are_tried_again_one_by_one(bench: Bench) -> None:
     """Only the part that failed is sent again."""
     (line,) = await bench.outbox.add([NewOutbox(HOME, "answer", "whole")])
-    await bench.outbox.expand(line, PARTS)
-    await bench.outbox.begin(line, "A")
+    await bench.outbox.begin(line, "A", PARTS)
     await bench.outbox.fail(line, "refused")
     (second,) = await bench.outbox.due(TELEGRAM)
     await bench.outbox.begin(second["id"], "A")

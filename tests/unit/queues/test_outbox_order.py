@@ -105,9 +105,10 @@ async def test_rows_of_other_accounts_are_not_due_here(bench: Bench) -> None:
 async def test_parts_take_the_place_of_the_whole_in_the_line(bench: Bench) -> None:
     """Parts go out in order, before what was queued after the whole; the first keeps its id."""
     first, _ = await bench.outbox.add([say("whole"), say("next")])
-    await bench.outbox.expand(first, PARTS)
+    assert await bench.outbox.begin(first, "A", PARTS)
+    await bench.outbox.sent(first, "900")
     await bench.outbox.add([say("last")])
-    sent: list[str] = []
+    sent = ["one"]
     while due := await bench.outbox.due(TELEGRAM):
         (row,) = due
         sent.append(row["body"])
@@ -121,7 +122,7 @@ async def test_parts_know_what_the_whole_came_from(bench: Bench) -> None:
     """Receipts can be traced from any part; only the first part answers a message."""
     row = await bench.arrives("m:1")
     (first,) = await bench.outbox.add([say("whole", reply_to="77")], inbox_id=row, session_id="s1")
-    await bench.outbox.expand(first, PARTS)
+    await bench.outbox.begin(first, "A", PARTS)
     parts = bench.rows("SELECT inbox_id, session_id, kind, reply_to, part, parts, rendered FROM outbox ORDER BY part")
     assert [part["reply_to"] for part in parts] == ["77", None, None]
     assert {(part["inbox_id"], part["session_id"], part["kind"], part["parts"]) for part in parts} == {
@@ -131,22 +132,21 @@ async def test_parts_know_what_the_whole_came_from(bench: Bench) -> None:
 
 
 async def test_splitting_again_changes_nothing(bench: Bench) -> None:
-    """Neither a repeated split nor one of a row that is on its way."""
-    first, second = await bench.outbox.add([say("whole"), say("next")])
-    await bench.outbox.expand(first, PARTS)
+    """Neither a repeated split of one that is tried again nor one of a row that is on its way."""
+    (first,) = await bench.outbox.add([say("whole")])
+    await bench.outbox.begin(first, "A", PARTS)
     before = bench.dump()
-    await bench.outbox.expand(first, PARTS[:1])
+    assert not await bench.outbox.begin(first, "A", PARTS[:1])
     assert bench.dump() == before
-    await bench.outbox.begin(second, "A")
-    before = bench.dump()
-    await bench.outbox.expand(second, PARTS)
-    assert bench.dump() == before
+    await bench.outbox.retry(first, 0.0, "slow down")
+    assert await bench.outbox.begin(first, "A", PARTS[:1])
+    assert [row["body"] for row in bench.rows("SELECT body FROM outbox ORDER BY part")] == ["one", "two", "three"]
 
 
 async def test_nothing_to_send_is_dropped_with_a_reason(bench: Bench) -> None:
-    """An answer that formats to nothing does not block its place."""
+    """An answer that formats to nothing is not begun and does not block its place."""
     first, _ = await bench.outbox.add([say("\u200b"), say("next")])
-    await bench.outbox.expand(first, [])
+    assert not await bench.outbox.begin(first, "A", [])
     assert await bodies_due(bench) == ["next"]
     (row,) = bench.rows("SELECT state, error FROM outbox WHERE id = ?", first)
     assert row["state"] == "dropped"
@@ -166,3 +166,12 @@ async def test_only_as_many_as_asked_are_due_oldest_first(bench: Bench) -> None:
     places = [PlaceRef("telegram", "main", "dm", str(n)) for n in range(5)]
     await bench.outbox.add([say(f"to {place.chat}", place) for place in reversed(places)])
     assert [row["body"] for row in await bench.outbox.due(TELEGRAM, limit=2)] == ["to 4", "to 3"]
+
+
+async def test_a_flooded_account_hides_no_other(bench: Bench) -> None:
+    """As many as asked are due of each account, however much older what another one owes is."""
+    flood = [PlaceRef("telegram", "main", "dm", str(n)) for n in range(5)]
+    await bench.outbox.add([say(f"to {place.chat}", place) for place in flood])
+    await bench.outbox.add([say("late", PlaceRef("slack", "main", "dm", "T1/D1"))])
+    due = await bench.outbox.due([*TELEGRAM, ("slack", "main")], limit=2)
+    assert [row["body"] for row in due] == ["to 0", "to 1", "late"]

@@ -113,3 +113,58 @@ async def test_an_own_transaction_does_not_hide_a_foreign_one(db: SessionDB, els
     await db.end_session("missing", "user_exit")
 
     assert await db.changes.wait(30)
+
+
+async def test_a_subscription_to_tables_sleeps_through_the_rest(db: SessionDB) -> None:
+    """It is woken by what it is about, in whatever statement of whatever operation that was written."""
+    about = db.changes.subscribe("control", "messages")
+    await db.create_session("s", "cli")
+    assert not await about.wait(0)
+
+    await db.append_message("s", "user", "hello")
+    assert await about.wait(30)
+    assert not await about.wait(0)
+
+
+async def test_a_statement_that_changed_no_row_is_no_change(db: SessionDB) -> None:
+    """An operation may write one table and find nothing to do in another."""
+    await db.create_session("s", "cli")
+    about = db.changes.subscribe("control")
+    await db.delete_session("s")
+    assert await db.control.request_stop("s", None) is False
+    assert not await about.wait(0)
+
+
+async def test_a_commit_of_another_process_wakes_every_subscription(db: SessionDB, elsewhere: Elsewhere) -> None:
+    """Nobody knows what it wrote."""
+    about = db.changes.subscribe("outbox")
+    assert not await about.wait(0.25)
+    await asyncio.to_thread(elsewhere, "INSERT INTO state_meta (key) VALUES ('k')")
+
+    assert await about.wait(30)
+
+
+async def test_an_own_commit_does_not_hide_what_another_process_wrote_elsewhere(
+    db: SessionDB, elsewhere: Elsewhere
+) -> None:
+    """The own one is told with its tables; who waits for others is woken by the foreign one that it overtook."""
+    about = db.changes.subscribe("outbox")
+    await asyncio.to_thread(elsewhere, "INSERT INTO state_meta (key) VALUES ('k')")
+    await db.create_session("s", "cli")
+
+    assert await about.wait(30)
+    assert not await about.wait(0.25)
+
+
+async def test_a_ring_reaches_its_subscription_alone(db: SessionDB) -> None:
+    """Also between two waits; it is told once."""
+    rung, other = db.changes.subscribe("outbox"), db.changes.subscribe("outbox")
+    rung.ring()
+    assert await rung.wait(30)
+    waiting = asyncio.create_task(rung.wait(30))
+    await asyncio.sleep(0)
+    rung.ring()
+
+    assert await waiting
+    assert not await rung.wait(0)
+    assert not await other.wait(0)
