@@ -19,6 +19,7 @@ from config.mail import canonical_address
 __all__ = [
     "Agent",
     "Attachments",
+    "Compression",
     "Delivery",
     "Display",
     "Identities",
@@ -120,6 +121,23 @@ class Agent(Section):
         "recall",
         "`recall`",
         "The agent. `recall` is built in: it files what it is told and finds it again, without a key or a network.",
+    )
+    context_tokens: Annotated[Number, Field(ge=2000, le=10_000_000)] = setting(
+        32_000,
+        "a whole number of tokens from 2000 to 10000000",
+        "How much of a conversation the agent is shown in a turn, with its system prompt and its tools, as Threadline "
+        "counts tokens (a third of the UTF-8 bytes, which is on the high side). Leave room for the answer in what the "
+        "model can take.",
+    )
+
+
+class Compression(Section):
+    """When the older part of a long conversation is replaced by a summary in what the agent sees."""
+
+    threshold: Annotated[Number, Field(ge=0, le=95)] = setting(
+        75,
+        "a whole number of percent from 0 to 95",
+        "A conversation is compressed by itself at this share of `agent.context_tokens`; 0: only by `/compress`.",
     )
 
 

@@ -18,6 +18,7 @@ from config.platforms import Platforms, rule
 from config.sections import (
     Agent,
     Attachments,
+    Compression,
     Delivery,
     Display,
     Identities,
@@ -47,6 +48,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     agent: Agent = setting({}, "a mapping", "Which agent answers.")
+    compression: Compression = setting({}, "a mapping", "When long conversations are compressed by themselves.")
     owner: Identities = setting(
         {},
         "a mapping of platforms to lists of user ids",

@@ -17,15 +17,13 @@ import anyio
 import structlog
 
 from gateway.agents.base import AgentError, Final, TextDelta, ToolCalls, ToolResult, Usage
-from gateway.context import build_context
 from gateway.live import MAX_TEXT
 from gateway.work import assistant_message
 from session_store import FenceLost, NewMessage, StoreError
 
 if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
     from gateway.agents.base import Agent, AgentEvent
+    from gateway.context import Contexts
     from gateway.live import LiveFeed
     from gateway.work import Running, Work
     from session_store import SessionDB
@@ -53,13 +51,13 @@ class _Steering:
 
 
 class Steps:
-    """Runs one agent. zone and steering: see `gateway.turns.TurnRunner`."""
+    """Runs one agent. contexts and steering: see `gateway.turns.TurnRunner`."""
 
-    def __init__(self, db: SessionDB, agent: Agent, live: LiveFeed, *, zone: ZoneInfo | None, steering: bool) -> None:
+    def __init__(self, db: SessionDB, agent: Agent, live: LiveFeed, contexts: Contexts, *, steering: bool) -> None:
         self._db = db
         self._agent = agent
         self._live = live
-        self._zone = zone
+        self._contexts = contexts
         self._steers = steering
 
     async def answer(self, work: Work, running: Running) -> Final | None:
@@ -90,14 +88,8 @@ class Steps:
     async def _answer(self, work: Work, running: Running) -> Final:
         final: Final | None = None
         try:
-            context = await build_context(
-                self._db,
-                session_id=running.session_id,
-                turn_id=running.fence.turn_id,
-                text=work.text,
-                visible_to=work.visible_to,
-                message_id=work.claim.message_id,
-                zone=self._zone,
+            context = await self._contexts.build(
+                running.session_id, running.fence.turn_id, work.text, work.visible_to, work.claim.message_id
             )
             if self._steers:
                 context = replace(context, steering=_Steering(self, running))

@@ -21,9 +21,8 @@ from gateway.work import SILENCE_LIMIT_SECONDS, End, Running
 from session_store import FenceLost, StoreError
 
 if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
     from gateway.agents.base import Agent, Final
+    from gateway.context import Contexts
     from gateway.live import LiveFeed
     from gateway.work import Work
     from session_store import SessionDB
@@ -50,19 +49,18 @@ _log = structlog.get_logger(__name__)
 class TurnRunner:
     """Runs turns of this process with one agent; any number at the same time, one per conversation.
 
-    zone: in which the agent's tools write times, None for the machine's own. steering: the agent may take in what is
-    said while it works.
+    contexts: makes what the agent is shown. steering: the agent may take in what is said while it works.
     """
 
     def __init__(
-        self, db: SessionDB, agent: Agent, live: LiveFeed, *, zone: ZoneInfo | None = None, steering: bool = False
+        self, db: SessionDB, agent: Agent, live: LiveFeed, contexts: Contexts, *, steering: bool = False
     ) -> None:
         self._db = db
         self._live = live
         self._running: dict[str, Running] = {}
         self._idle = anyio.Event()
         self._leaving = anyio.Event()
-        self._steps = Steps(db, agent, live, zone=zone, steering=steering)
+        self._steps = Steps(db, agent, live, contexts, steering=steering)
         self._endings = Endings(db, self._leaving)
 
     async def idle(self) -> None:

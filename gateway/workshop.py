@@ -12,6 +12,7 @@ from gateway.agents import make_agent
 from gateway.agents.base import Steerable
 from gateway.attachments import Collector
 from gateway.commands import default_registry
+from gateway.context import Contexts
 from gateway.desk import Desk, Typing
 from gateway.live import LiveFeed
 from gateway.router import Router
@@ -49,7 +50,8 @@ class Workshop:
         self.commands = default_registry()
         self.router = Router(settings, db, self.agent.model)
         self.steering = settings.busy == "steer" and isinstance(self.agent, Steerable) and self.agent.steerable
-        self.runner = TurnRunner(db, self.agent, self.live, zone=self.router.zone, steering=self.steering)
+        self.contexts = Contexts(db, limit=settings.agent.context_tokens, zone=self.router.zone)
+        self.runner = TurnRunner(db, self.agent, self.live, self.contexts, steering=self.steering)
         collector = Collector(db, adapters or {}, settings)
         self.desk = Desk(
             db,

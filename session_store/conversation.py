@@ -11,6 +11,7 @@ back: rows stay as they are, the repair is made again at each load.
 - Neighbours of one role are made one message: texts joined by an empty line, parts put behind each other. So `user` and
   `assistant` take turns, apart from calls and their results.
 - `system` stands in front; a later system row speaks as a `user` message marked `NOTE`.
+- The summary of what is not seen any more stands in front, as a `system` message under the heading `SUMMARY`.
 - Nothing is empty: a user message without text reads `EMPTY`; an assistant message with neither text, calls nor
   reasoning is left out. Content that is neither text nor a list of typed parts is given as JSON text.
 
@@ -28,12 +29,13 @@ from typing import Any, TypeAlias
 
 from session_store.rows import MessageRow
 
-__all__ = ["EMPTY", "INTERRUPTED", "NOTE", "UNNAMED", "replay"]
+__all__ = ["EMPTY", "INTERRUPTED", "NOTE", "SUMMARY", "UNNAMED", "replay"]
 
 INTERRUPTED = "interrupted, effect unknown"
 EMPTY = "(empty message)"
 NOTE = "[system note]"
 UNNAMED = "unnamed"
+SUMMARY = "[summary of the conversation up to here; the whole of it is kept and can be searched]"
 
 Content: TypeAlias = str | list[dict[str, Any]] | None
 
@@ -148,9 +150,14 @@ class _Replay:
             self.entries.append(entry)
 
 
-def replay(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
-    """Return the provider messages of these rows, which are decoded and of one conversation."""
+def replay(rows: Sequence[MessageRow], *, summary: str | None = None) -> list[dict[str, Any]]:
+    """Return the provider messages of these rows, which are decoded and of one conversation.
+
+    summary: of what came before the rows.
+    """
     made = _Replay()
+    if summary is not None:
+        made.entries.append(_Entry("system", f"{SUMMARY}\n\n{summary}"))
     for row in sorted(rows, key=lambda row: row["id"]):
         if not row["rewound"]:
             made.add(row)

@@ -11,33 +11,30 @@ Limits: messages taken back (`rewound`) are left out of what is read here; the e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from session_store.attachments import attach
-from session_store.content import decode_content, encode_content
+from session_store.content import encode_content
 from session_store.conversation import replay
+from session_store.decoding import decode_message
 from session_store.errors import InvalidArgument
-from session_store.jsontext import from_json, plain, to_json
+from session_store.jsontext import to_json
 from session_store.lineage import live_tip
 from session_store.models import NewAttachment, NewMessage
-from session_store.notes import changes_for, notes_of
-from session_store.rows import ChangeRow, MessageRow, NoteRow
-from session_store.tx import Param, Row, Rx, Tx
+from session_store.notes import Annotate
+from session_store.rows import MessageRow
+from session_store.tx import Param, Rx, Tx
+from session_store.view import View, context_view
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["JSON_COLUMNS", "Annotate", "Messages", "decode_message", "insert_message"]
-
-JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+__all__ = ["Messages", "decode_message", "insert_message"]
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
-
-Annotate: TypeAlias = Callable[[MessageRow, NoteRow | None, Sequence[ChangeRow]], Any]
-"""Given a user message, its note and the changes it tells: its content as the agent is to see it. Pure, quick."""
 
 _BY_OPERATION = "SELECT id FROM messages WHERE op_id = ?"
 _BY_INBOX = "SELECT id FROM messages WHERE inbox_id = ?"
@@ -53,8 +50,6 @@ WHERE id = ?3
 
 # The same for the common case, in which nothing has to be looked up first: the session is its own tip.
 _COUNT_UNLESS_COMPRESSED = _COUNT + " AND end_reason IS NOT 'compression'"
-
-_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
 
 # The last rows of a session, newest first; the caller turns them round.
 _NEWEST = "SELECT * FROM messages WHERE session_id = ? AND rewound = 0 ORDER BY id DESC LIMIT ? OFFSET ?"
@@ -140,33 +135,14 @@ def _moment(timestamp: float | datetime | None, now: float) -> float:
     return now if timestamp is None or not math.isfinite(timestamp) else float(timestamp)
 
 
-def decode_message(row: Row) -> MessageRow:
-    """Return a row of `messages` with content and JSON columns decoded; every value can be written as JSON."""
-    decoded = {name: plain(value) if isinstance(value, bytes | float) else value for name, value in row.items()}
-    decoded["content"] = plain(decode_content(decoded["content"]))
-    for name in JSON_COLUMNS:
-        decoded[name] = from_json(decoded[name])
-    calls = decoded["tool_calls"]
-    decoded["tool_calls"] = calls if calls is None or isinstance(calls, list) else [calls]
-    return cast("MessageRow", decoded)
-
-
 def _newest(rx: Rx, session_id: str, limit: int | None, offset: int) -> list[MessageRow]:
     rows = rx.all(_NEWEST, (session_id, -1 if limit is None else max(limit, 0), max(offset, 0)))
     return [decode_message(row) for row in reversed(rows)]
 
 
 def _conversation(rx: Rx, session_id: str, annotate: Annotate | None) -> list[dict[str, Any]]:
-    if rx.one(_EXISTS, (session_id,)) is None:
-        return []
-    rows = _newest(rx, live_tip(rx, session_id), None, 0)
-    if annotate is None:
-        return replay(rows)
-    notes, changes = notes_of(rx, rows), changes_for(rx, rows)
-    for row in rows:
-        if row["role"] == "user":
-            row["content"] = annotate(row, notes.get(row["id"]), changes.get(row["id"], ()))
-    return replay(rows)
+    view = context_view(rx, session_id, annotate=annotate)
+    return replay(view.rows, summary=view.summary)
 
 
 def _role(role: str) -> Role:
@@ -265,9 +241,23 @@ class Messages:
     async def get_messages_as_conversation(
         self, session_id: str, *, annotate: Annotate | None = None
     ) -> list[dict[str, Any]]:
-        """Return what a model provider is given of this conversation (see `conversation.replay`).
+        """Return what a model provider is given of this conversation (see `conversation.replay` and `view`).
 
-        Any id of a conversation leads to its tip, as for `append_message`; an unknown session gives nothing.
+        Any id of a conversation leads to its tip, as for `append_message`; an unknown session gives nothing. What was
+        compressed is its summary, in front.
         annotate: gives each user message its notes; without it only what was said is returned.
         """
         return await self._engine.read(lambda rx: _conversation(rx, session_id, annotate))
+
+    async def context_view(
+        self,
+        session_id: str,
+        *,
+        limit: int | None = None,
+        question: int | None = None,
+        annotate: Annotate | None = None,
+    ) -> View:
+        """Return what is seen of this conversation as rows, the newest as far as `limit` tokens go (see `view`)."""
+        return await self._engine.read(
+            lambda rx: context_view(rx, session_id, limit=limit, question=question, annotate=annotate)
+        )

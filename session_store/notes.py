@@ -8,7 +8,8 @@ but for `add_note`, which the claim calls in its own transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from session_store.content import plain_text
 from session_store.jsontext import to_json
@@ -16,7 +17,10 @@ from session_store.models import MessageNote
 from session_store.rows import ChangeRow, MessageRow, NoteRow
 from session_store.tx import Row, Rx, Tx
 
-__all__ = ["add_note", "changes_for", "notes_of"]
+__all__ = ["Annotate", "add_note", "changes_for", "notes_of"]
+
+Annotate: TypeAlias = Callable[[MessageRow, NoteRow | None, Sequence[ChangeRow]], Any]
+"""Given a user message, its note and the changes it tells: its content as the agent is to see it. Pure, quick."""
 
 ADD = """
 INSERT OR IGNORE INTO message_notes (message_id, sender, quoted, quoted_name, parts) VALUES (?, ?, ?, ?, ?)
@@ -30,6 +34,13 @@ VERSIONS = """
 SELECT v.message_id, v.kind, v.content, v.told_after, m.content AS present
 FROM json_each(?1) AS i JOIN message_versions AS v ON v.message_id = i.value JOIN messages AS m ON m.id = v.message_id
 ORDER BY v.id
+"""
+# Messages of the conversation ?2 before the message ?1 that were changed after it.
+CHANGED_BEFORE = """
+SELECT DISTINCT v.message_id AS id FROM message_versions AS v JOIN messages AS m ON m.id = v.message_id
+WHERE v.told_after >= ?1 AND v.message_id < ?1
+    AND m.session_id IN (SELECT s.id FROM sessions AS s WHERE s.root_id = ?2 OR s.id = ?2)
+LIMIT 1000
 """
 
 
@@ -57,9 +68,15 @@ def notes_of(rx: Rx, messages: Sequence[MessageRow]) -> dict[int, NoteRow]:
     }
 
 
-def changes_for(rx: Rx, messages: Sequence[MessageRow]) -> dict[int, list[ChangeRow]]:
-    """Return, by the id of the user message that tells them, the changes of these messages (oldest first)."""
+def changes_for(rx: Rx, messages: Sequence[MessageRow], root_id: str | None = None) -> dict[int, list[ChangeRow]]:
+    """Return, by the id of the user message that tells them, the changes of these messages (oldest first).
+
+    root_id: of the conversation, when older messages of it are not among these; what was changed of them since the
+    first of these is told, too.
+    """
     changed = [message["id"] for message in messages if message["edited_at"] is not None]
+    if root_id is not None and messages:
+        changed += [row["id"] for row in rx.all(CHANGED_BEFORE, (messages[0]["id"], root_id))]
     if not changed:
         return {}
     told: dict[int, dict[int, ChangeRow]] = {}

@@ -114,7 +114,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     place_id INTEGER REFERENCES places(id),
     root_id TEXT,                       -- first session of the conversation; null (other tools' rows) means itself
     kind TEXT NOT NULL DEFAULT 'live',  -- live, branch, scheduled, tool
-    context_from INTEGER,
+    context_from INTEGER,               -- first message of the conversation that is still seen beside the summary
     last_active REAL,
     archived INTEGER NOT NULL DEFAULT 0,
     title_key TEXT,                     -- NFC, case-folded title
@@ -184,6 +184,7 @@ CREATE TABLE IF NOT EXISTS message_versions (
     changed_at REAL NOT NULL
 );
 CREATE INDEX IF NOT EXISTS idx_versions_message ON message_versions(message_id);
+CREATE INDEX IF NOT EXISTS idx_versions_told ON message_versions(told_after);
 
 -- Files that came with messages, each kept once under files/<first two digits>/<hash> beside the database.
 CREATE TABLE IF NOT EXISTS attachments (

@@ -208,6 +208,7 @@ def test_env_file_names_the_line_of_what_it_does_not_understand(tmp_path: Path) 
 def test_every_setting_can_be_set_by_its_variable(tmp_path: Path) -> None:
     """No key of the catalogue is out of reach of the environment."""
     examples = {
+        "agent.context_tokens": "9000",
         "session_reset.mode": "daily",
         "session_reset.timezone": "UTC",
         "display.resume_display": "minimal",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from zoneinfo import ZoneInfo
 
-from gateway.context import build_context
+from gateway.context import Contexts
 from session_store import SessionDB, Visibility
 
 UTC = ZoneInfo("UTC")
 OWNER = Visibility(frozenset({"owner"}))
+LIMIT = 32_000
 CALL = {"id": "c1", "type": "function", "function": {"name": "session_search", "arguments": "{}"}}
 
 
@@ -19,9 +20,7 @@ async def test_the_conversation_ends_with_the_message_to_be_answered(db: Session
     await db.append_message("s", "user", "tea is in the box", timestamp=200)
     await db.append_message("s", "assistant", "Kept.", timestamp=100)
     message_id = await db.append_message("s", "user", "where is tea?", timestamp=50)
-    context = await build_context(
-        db, session_id="s", turn_id="t", text="where is tea?", visible_to=OWNER, message_id=message_id, zone=UTC
-    )
+    context = await Contexts(db, limit=LIMIT, zone=UTC).build("s", "t", "where is tea?", OWNER, message_id)
     assert (context.session_id, context.turn_id, context.text, context.timezone) == ("s", "t", "where is tea?", "UTC")
     assert [(message["role"], message["content"]) for message in context.conversation] == [
         ("user", "tea is in the box"),
@@ -36,7 +35,7 @@ async def test_an_open_call_of_an_interrupted_attempt_reads_as_interrupted(db: S
     await db.append_message("s", "user", "where is tea?")
     await db.append_message("s", "assistant", tool_calls=[CALL])
     before = await db.get_messages("s")
-    context = await build_context(db, session_id="s", turn_id="t", text="where is tea?", visible_to=OWNER)
+    context = await Contexts(db, limit=LIMIT).build("s", "t", "where is tea?", OWNER)
     *_, call, result = context.conversation
     assert call["tool_calls"][0]["id"] == result["tool_call_id"] == "c1"
     assert "interrupted" in result["content"]
@@ -52,14 +51,12 @@ async def test_the_tools_see_what_the_asker_sees_and_not_the_question(db: Sessio
     question = await db.append_message("tip", "user", "where is tea?")
     await db.create_session("other", "cli", owner="p2")
     await db.append_message("other", "user", "tea of somebody else")
-    context = await build_context(
-        db, session_id="tip", turn_id="t", text="where is tea?", visible_to=OWNER, message_id=question
-    )
+    context = await Contexts(db, limit=LIMIT).build("tip", "t", "where is tea?", OWNER, question)
     result = json.loads(await context.tools.call("session_search", {"query": "tea"}))
     assert [[match["content"] for match in found["matches"]] for found in result["results"]] == [["tea is in the box"]]
 
 
 async def test_an_unknown_session_has_an_empty_conversation(db: SessionDB) -> None:
     """Nothing is made up for a session that was deleted meanwhile."""
-    context = await build_context(db, session_id="gone", turn_id="t", text="x", visible_to=OWNER)
+    context = await Contexts(db, limit=LIMIT).build("gone", "t", "x", OWNER)
     assert list(context.conversation) == []

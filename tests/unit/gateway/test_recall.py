@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from gateway.agents.base import AgentContext, AgentError, AgentEvent, Final, TextDelta, ToolCalls, ToolResult
 from gateway.agents.phrasing import PHRASES, is_own
 from gateway.agents.recall import RecallAgent
-from gateway.context import build_context
+from gateway.context import Contexts
 from session_store import SessionDB, Visibility
 
 OWNER = Visibility(frozenset({"owner"}))
@@ -243,9 +243,7 @@ NOTES = {
 async def tell(db: SessionDB, session_id: str, text: str) -> str:
     """Run one turn as the gateway does: user message, steps and answer are stored."""
     message_id = await db.append_message(session_id, "user", text)
-    context = await build_context(
-        db, session_id=session_id, turn_id=f"t{message_id}", text=text, visible_to=OWNER, message_id=message_id
-    )
+    context = await Contexts(db, limit=32_000).build(session_id, f"t{message_id}", text, OWNER, message_id)
     answer = ""
     async for event in RecallAgent().run(context):
         if isinstance(event, ToolCalls):
