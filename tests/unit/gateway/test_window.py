@@ -60,9 +60,15 @@ def check_valid(messages: Sequence[dict[str, Any]]) -> None:
     assert open_calls == []
 
 
-@given(SIZES, st.integers(50, 5000), st.none() | st.text(max_size=200), st.booleans(), st.integers(0, 4))
+@given(
+    sizes=SIZES,
+    budget=st.integers(50, 5000),
+    summary=st.none() | st.text(max_size=200),
+    steps=st.integers(0, 4),
+    whole=st.booleans(),
+)
 def test_whatever_is_stored_what_is_shown_is_valid_within_the_budget_and_has_the_question(
-    sizes: list[tuple[int, int, int]], budget: int, summary: str | None, whole: bool, steps: int
+    sizes: list[tuple[int, int, int]], budget: int, summary: str | None, steps: int, *, whole: bool
 ) -> None:
     """The question alone may exceed the budget; nothing else may, and no call is without its result."""
     rows = history(sizes)
