@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gateway.pairing import PairingDesk, looks_like_code
+from session_store import Entrant
 
 if TYPE_CHECKING:
     from adapters.base import InboundMessage, Place, Sender
     from gateway.platforms import Served
     from session_store import SessionDB
 
-__all__ = ["Admission", "Gate", "Refusal"]
+__all__ = ["Admission", "Gate", "Refusal", "entrant"]
 
 #: What made an identity somebody's for good; what else is known of it lasts only as long as the settings allow it.
 _PROVEN = frozenset({"config", "pairing"})
@@ -32,13 +33,9 @@ _PROVEN = frozenset({"config", "pairing"})
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who may speak. person_id: None for somebody new, and where everybody may speak and the platform names nobody.
+    """Who may speak. person_id: who it is by the settings or by a pairing code; None for who is merely allowed."""
 
-    proven: by the settings or by a pairing code, not only by the list of those allowed.
-    """
-
-    person_id: str | None
-    proven: bool = False
+    person_id: str | None = None
 
 
 class Refusal(enum.Enum):
@@ -61,38 +58,36 @@ class Gate:
 
     async def admit(self, message: InboundMessage) -> Admission | Refusal:
         """Judge one event; a pairing code in a direct chat is redeemed."""
-        verdict = await self._judge(message.place, message.sender)
-        unproven = verdict is Refusal.DENIED or (isinstance(verdict, Admission) and not verdict.proven)
-        if unproven and not message.sender.is_bot:
-            code = (
-                looks_like_code(message.text)
-                if message.place.private and message.kind in {"message", "command"}
-                else None
-            )
-            if code is not None and await self._desk.redeem(message, code):
-                return Refusal.PAIRED
+        in_private = message.place.private and message.kind in {"message", "command"} and not message.sender.is_bot
+        code = looks_like_code(message.text) if in_private else None
+        verdict = await self._judge(message.place, message.sender, to_be_known=code is not None)
+        unproven = verdict is Refusal.DENIED or (isinstance(verdict, Admission) and verdict.person_id is None)
+        if code is not None and unproven and await self._desk.redeem(message, code):
+            return Refusal.PAIRED
         if isinstance(verdict, Refusal):
             self.refused[f"{message.place.platform}/{message.place.account}"] += 1
         return verdict
 
-    async def enter(self, admission: Admission, message: InboundMessage) -> str | None:
-        """The person of an admitted sender, made at their first event; None for nobody in particular."""
-        sender = message.sender
-        if admission.proven or sender.user_id is None:
-            return admission.person_id
-        return await self._db.people.ensure_allowed(message.place.platform, sender.realm, sender.user_id, sender.name)
-
-    async def _judge(self, place: Place, sender: Sender) -> Admission | Refusal:
+    async def _judge(self, place: Place, sender: Sender, *, to_be_known: bool) -> Admission | Refusal:
+        """to_be_known: whether it matters who it is even if the settings let everybody or this very sender in."""
         account = self._served.get((place.platform, place.account))
         if account is None:
             return Refusal.DENIED
         if sender.is_bot and sender.user_id not in account.allowed_bots:
             return Refusal.BOT
         if not sender.user_id:
-            return Admission(None) if account.allow_all else Refusal.DENIED
+            return Admission() if account.allow_all else Refusal.DENIED
+        allowed = sender.is_bot or account.allow_all or sender.user_id in account.allowed_users
+        if allowed and not to_be_known:
+            return Admission()
         person_id, via = await self._db.people.person_of(place.platform, sender.realm, sender.user_id) or (None, None)
         if via in _PROVEN:
-            return Admission(person_id, proven=True)
-        if sender.is_bot or account.allow_all or sender.user_id in account.allowed_users:
             return Admission(person_id)
-        return Refusal.DENIED
+        return Admission() if allowed else Refusal.DENIED
+
+
+def entrant(admission: Admission, sender: Sender) -> Entrant | None:
+    """Whose person is to be found or made; None where the admission says who it is, or nobody in particular speaks."""
+    if admission.person_id is not None or not sender.user_id:
+        return None
+    return Entrant(sender.realm, sender.user_id, sender.name)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from adapters.base import InboundMessage, Unreadable, Verdict
-from gateway.access import Admission, Gate
+from gateway.access import Admission, Gate, entrant
 from gateway.keys import session_key
 from gateway.moving import move_of
 from gateway.places import place_ref
@@ -101,7 +101,6 @@ class InboundEdge:
         call = None if message.group_id else self._commands.parse(message.text)
         if (call is not None and call.addressee) or not await self._answers(message, key):
             return Verdict.IGNORED
-        person_id = await self._gate.enter(admission, message)
         immediate = call is not None and self._commands.immediate(call)
         row = replace(
             self._row(message, key + IMMEDIATE if immediate else key),
@@ -115,7 +114,8 @@ class InboundEdge:
                 "extra": message.extra,
             }
             | ({"attachments": [asdict(one) for one in message.attachments]} if message.attachments else {}),
-            person_id=person_id,
+            person_id=admission.person_id,
+            entrant=entrant(admission, message.sender),
             caps=BOT_CAPS if message.sender.is_bot else None,
         )
         accepted = await self._db.inbox.accept(row)

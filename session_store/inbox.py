@@ -20,6 +20,7 @@ from session_store.jsontext import from_json, to_json
 from session_store.lineage import root_of
 from session_store.models import Accepted, Effect, NewInbox, NewOutbox
 from session_store.outbox import KEEP_SECONDS, Account, Origin, accounts_json, add_rows
+from session_store.people import ensure_allowed
 from session_store.places import place_id
 from session_store.processes import boot_clock, token_alive
 from session_store.rows import InboxRow
@@ -129,8 +130,14 @@ def accept(tx: Tx, row: NewInbox) -> Accepted:
         return Accepted(0, created=False)
     key = (row.place.platform, row.place.account, row.dedupe_key)
     where = (place_id(tx, row.place), row.session_key, row.session_id, row.lane)
-    event = (row.person_id, to_json(row.sender), to_json(row.payload), row.received_at, row.holder)
+    event = (_who(tx, row), to_json(row.sender), to_json(row.payload), row.received_at, row.holder)
     return Accepted(tx.insert(ADD, (*key, row.kind, *where, *event)), created=True)
+
+
+def _who(tx: Tx, row: NewInbox) -> str | None:
+    """The person of a row; somebody who is merely allowed becomes one at their first event."""
+    new = row.entrant
+    return row.person_id if new is None else ensure_allowed(tx, row.place.platform, new.account, new.user_id, new.name)
 
 
 def take(tx: Tx, inbox_id: int, holder: str, turn_id: str) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "Claim",
     "ClaimRequest",
     "Effect",
+    "Entrant",
     "Fence",
     "Home",
     "InboxKind",
@@ -85,11 +86,21 @@ class BotCaps:
 
 
 @dataclass(frozen=True, slots=True)
+class Entrant:
+    """A sender as the platform names them. account: the name space of the user id; name: what people see."""
+
+    account: str
+    user_id: str
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NewInbox:
     """One event at the edge, authorized and ready to be recorded (transaction *accept*).
 
     lane: rows of one lane are worked one after another (the session key, or the root id of a session chosen by id).
     holder: process token when only this process may work the row (terminal); else None.
+    entrant: who is merely allowed to speak, whose person is found or made with the row; None if person_id says it all.
     caps: what a bot may say; None for people.
     """
 
@@ -103,6 +114,7 @@ class NewInbox:
     session_key: str | None = None
     session_id: str | None = None
     person_id: str | None = None
+    entrant: Entrant | None = None
     holder: str | None = None
     caps: BotCaps | None = None
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from session_store.errors import InvalidArgument
 from session_store.rows import PersonRow
-from session_store.tx import Row, Rx, Tx
+from session_store.tx import Rx, Tx
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["OWNER", "People", "Via", "assign", "identity", "person_named", "show_as"]
+__all__ = ["OWNER", "People", "Via", "assign", "ensure_allowed", "identity", "person_named", "show_as"]
 
 OWNER = "owner"
 """Id and name of the person who owns the home."""
@@ -50,7 +50,7 @@ DELETE FROM identities WHERE via = 'config' AND NOT (account = '' AND EXISTS (
 GET = "SELECT id, name, display, created_at FROM people WHERE id = ?"
 BY_NAME = "SELECT id FROM people WHERE name = ?"
 ADD_PERSON = "INSERT INTO people (id, name, display, created_at) VALUES (?, ?, ?, ?)"
-SHOW_AS = "UPDATE people SET display = ? WHERE id = ?"
+SHOW_AS = "UPDATE people SET display = ?1 WHERE id = ?2 AND display IS NOT ?1"
 
 
 def identity(rx: Rx, platform: str, account: str, user_id: str) -> tuple[str, Via] | None:
@@ -123,15 +123,6 @@ def ensure_allowed(tx: Tx, platform: str, account: str, user_id: str, display: s
     return known[0]
 
 
-def _seen_as(rx: Rx, platform: str, account: str, user_id: str, display: str | None) -> str | None:
-    """The person of a sender if there is nothing to write about it."""
-    known = identity(rx, platform, account, user_id)
-    if known is None:
-        return None
-    person: Row = rx.one(GET, (known[0],)) or {}
-    return known[0] if known[1] != "allowed" or not display or person.get("display") == display else None
-
-
 class People:
     """People and their identities; each method is one query or one transaction."""
 
@@ -149,13 +140,6 @@ class People:
     async def person_of(self, platform: str, account: str, user_id: str) -> tuple[str, Via] | None:
         """Whose identity this is and what made it so; None for a stranger. account: the name space of the user id."""
         return await self._engine.read(lambda rx: identity(rx, platform, account, user_id))
-
-    async def ensure_allowed(self, platform: str, account: str, user_id: str, display: str | None) -> str:
-        """The person of an allowed sender: one of their own unless they are known. Writes only what is new."""
-        known = await self._engine.read(lambda rx: _seen_as(rx, platform, account, user_id, display))
-        if known is not None:
-            return known
-        return await self._engine.write(lambda tx: ensure_allowed(tx, platform, account, user_id, display))
 
     async def get(self, person_id: str) -> PersonRow | None:
         """One person, or None."""

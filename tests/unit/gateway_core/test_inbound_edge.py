@@ -6,9 +6,10 @@ import pytest
 
 from adapters.base import Verdict
 from config import Settings
-from gateway.access import Admission, Gate
+from gateway.access import Admission, Gate, entrant
+from gateway.places import place_ref
 from gateway.platforms import served_accounts
-from session_store import SessionDB, StoreFull
+from session_store import NewInbox, SessionDB, StoreFull
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.fakes import event
 from tests.unit.gateway_core.hall import Hall, failing, settings
@@ -183,14 +184,28 @@ class TestEverybody:
 async def test_who_is_allowed_is_a_person_as_long_as_the_settings_say_so(db: SessionDB) -> None:
     """Taken off the list, the same identity is refused, although it is known; put back, it is the same person."""
     served = served_accounts(settings())
-    message = event("hello", chat="44", user="44")
-    first = await Gate(served, db).admit(message)
-    assert first == Admission(None)
-    assert isinstance(first, Admission)
-    person = await Gate(served, db).enter(first, message)
     without = served_accounts(settings(telegram={"allowed_users": []}))
-    assert not isinstance(await Gate(without, db).admit(message), Admission)
-    assert await Gate(served, db).admit(message) == Admission(person)
+    people: list[str | None] = []
+    for _ in range(2):
+        message = event("hello", chat="44", user="44")
+        admission = await Gate(served, db).admit(message)
+        assert admission == Admission()
+        assert isinstance(admission, Admission)
+        assert not isinstance(await Gate(without, db).admit(message), Admission)
+        row = NewInbox(
+            place=place_ref(message.place),
+            dedupe_key=message.dedupe_key,
+            kind="message",
+            lane="44",
+            received_at=message.received_at,
+            payload={},
+            sender={},
+            entrant=entrant(admission, message.sender),
+        )
+        stored = await db.inbox.get((await db.inbox.accept(row)).inbox_id)
+        assert stored is not None
+        people.append(stored["person_id"])
+    assert people[0] == people[1] not in {None, "owner"}
 
 
 async def test_ids_are_told_apart_by_case(db: SessionDB) -> None:

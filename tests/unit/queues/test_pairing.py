@@ -8,6 +8,7 @@ import pytest
 
 from session_store.models import NewOutbox
 from session_store.pairing import LOCK_SECONDS, MAX_FAILURES
+from session_store.people import ensure_allowed
 from tests.unit.queues.bench import HOME, Bench, incoming
 
 WELCOME = NewOutbox(HOME, "notice", "Paired.")
@@ -111,7 +112,7 @@ async def test_at_most_three_codes_are_open(bench: Bench) -> None:
 
 async def test_an_allowed_sender_becomes_the_person_of_the_code(bench: Bench) -> None:
     """The former person stays with what it owns."""
-    was = await bench.people.ensure_allowed("telegram", "", "42", "Ada")
+    was = bench.apply(lambda tx: ensure_allowed(tx, "telegram", "", "42", "Ada"))
     code = await bench.pairing.create_code("telegram", None, "hash", 3600.0)
     assert await redeem(bench, code) == "owner"
     assert await bench.people.get(was) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from session_store.errors import InvalidArgument
-from session_store.people import assign
+from session_store.people import assign, ensure_allowed
 from tests.unit.queues.bench import Bench
 
 
@@ -82,30 +82,35 @@ async def test_the_config_and_pairing_mean_the_same_person_by_one_name(bench: Be
     assert await bench.people.person_of("slack", "T1", "U1") == ("owner", "config")
 
 
+def enter(bench: Bench, platform: str, account: str, user_id: str, name: str) -> str:
+    """An allowed sender's event is recorded; returns the person."""
+    return bench.apply(lambda tx: ensure_allowed(tx, platform, account, user_id, name))
+
+
 async def test_an_allowed_sender_is_a_person_of_their_own(bench: Bench) -> None:
     """The same one every time, under the newest name; per name space of ids."""
-    first = await bench.people.ensure_allowed("slack", "T1", "U1", "Ada")
-    assert await bench.people.ensure_allowed("slack", "T1", "U1", "Ada") == first
-    assert await bench.people.ensure_allowed("slack", "T1", "U1", "Ada L.") == first
-    assert await bench.people.ensure_allowed("slack", "T1", "U1", "") == first
+    first = enter(bench, "slack", "T1", "U1", "Ada")
+    assert enter(bench, "slack", "T1", "U1", "Ada") == first
+    assert enter(bench, "slack", "T1", "U1", "Ada L.") == first
+    assert enter(bench, "slack", "T1", "U1", "") == first
     found = await bench.people.get(first)
     assert found is not None
     assert (found["name"], found["display"]) == (None, "Ada L.")
     assert await bench.people.person_of("slack", "T1", "U1") == (first, "allowed")
-    assert await bench.people.ensure_allowed("slack", "T2", "U1", "Another") != first
+    assert enter(bench, "slack", "T2", "U1", "Another") != first
 
 
 async def test_an_allowed_sender_who_is_known_stays_who_they_are(bench: Bench) -> None:
     """The list of allowed senders makes nobody else of the owner, nor renames them."""
     await bench.people.sync_config({"telegram": ["42"]}, {})
     before = bench.dump()
-    assert await bench.people.ensure_allowed("telegram", "", "42", "Someone") == "owner"
+    assert enter(bench, "telegram", "", "42", "Someone") == "owner"
     assert bench.dump() == before
 
 
 async def test_the_config_finds_a_sender_who_was_only_allowed_before(bench: Bench) -> None:
     """An older identity in one workspace does not hide the one that the config names for all of them."""
-    was = await bench.people.ensure_allowed("slack", "T1", "U1", "Ada")
+    was = enter(bench, "slack", "T1", "U1", "Ada")
     await bench.people.sync_config({"slack": ["U1"]}, {})
     assert await bench.people.person_of("slack", "T1", "U1") == ("owner", "config")
     assert await bench.people.get(was) is not None

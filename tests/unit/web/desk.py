@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.live import LiveFeed
-from session_store import ClaimRequest, Fence, NewInbox, NewMessage, PlaceRef, SessionDB, StoreError, Visibility
+from session_store import (
+    ClaimRequest,
+    Entrant,
+    Fence,
+    NewInbox,
+    NewMessage,
+    PlaceRef,
+    SessionDB,
+    StoreError,
+    Visibility,
+)
 
 __all__ = ["OWNER", "WEB", "FakeDesk", "place_id", "session"]
 
@@ -150,10 +160,11 @@ async def session(
     return await db.create_session(session_id, source, owner=owner, title=title)
 
 
-async def place_id(db: SessionDB, place: PlaceRef, session_id: str) -> int:
-    """The row of a place, as a message at that place makes it."""
+async def place_id(db: SessionDB, place: PlaceRef, session_id: str, entrant: Entrant | None = None) -> int:
+    """The row of a place, as a message at that place makes it, and with it the person who sends it."""
+    key = f"place:{session_id}:{next(_TURNS)}"
     accepted = await db.inbox.accept(
-        NewInbox(place, f"place:{session_id}:{next(_TURNS)}", "message", "lane", time.time(), {"text": "x"}, {})
+        NewInbox(place, key, "message", "lane", time.time(), {"text": "x"}, {}, entrant=entrant)
     )
     row = await db.inbox.get(accepted.inbox_id)
     assert row is not None

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from gateway.web import api
 from gateway.web.api import MAX_BODY, MAX_TEXT
 from gateway.web.transcript import MAX_RESULT
-from session_store import NewAttachment, NewMessage, NotFound, PlaceRef, SessionDB, StoreBusy, StoreFull
+from session_store import Entrant, NewAttachment, NewMessage, NotFound, PlaceRef, SessionDB, StoreBusy, StoreFull
 from tests.unit.web.desk import OWNER, FakeDesk, place_id, session
 
 CLIENT_ID = "client-000001"
@@ -98,8 +98,8 @@ async def test_a_room_the_owner_spoke_in_is_shown_with_who_spoke(desk: FakeDesk,
     room = PlaceRef("telegram", "main", "group", "-100", "7", name="Ops room")
     desk.owners = frozenset({OWNER, "room1"})
     await session(desk.db, "shared", owner="room1", source="telegram")
-    other = await desk.db.people.ensure_allowed("telegram", "", "43", "Ada")
-    place = await place_id(desk.db, room, "shared")
+    place = await place_id(desk.db, room, "shared", Entrant("", "43", "Ada"))
+    other, _ = await desk.db.people.person_of("telegram", "", "43") or ("", "")
     await desk.db.append_message("shared", "user", "from ada", person_id=other, place_id=place)
     await desk.db.append_message("shared", "user", "from me", person_id=OWNER, place_id=place, platform_message_id="9")
     rows = (await messages(owner, "shared"))["messages"]
