@@ -38,12 +38,14 @@ from adapters.slack.connection import SENDS_AT_ONCE, Connection
 from adapters.slack.directory import Directory
 from adapters.slack.events import PLATFORM, Rules
 from adapters.slack.fetching import fetch_file
+from adapters.slack.fields import is_ts
 from adapters.slack.formatting import MAX_CHARACTERS, render
 from adapters.slack.intake import Exchange, Intake
 from adapters.slack.liveness import Echoes
 from adapters.slack.origin import Me
 from adapters.slack.problems import deaf_to, final_problem, passing_problem
 from adapters.slack.receiving import Receiver, backoff
+from adapters.slack.responses import Responses
 from adapters.slack.sending import Sender
 from adapters.slack.sockets import Line
 
@@ -97,6 +99,7 @@ class SlackAdapter:
         self._connection: Connection | None = None
         self._directory: Directory | None = None
         self._sender: Sender | None = None
+        self._responses = Responses(lambda _: False)
         self._intake: Intake | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._reported_to: Report | None = None
@@ -155,7 +158,8 @@ class SlackAdapter:
         self._settled.clear()
         self._report(AdapterState.STARTING, None)
         self._connection = connection = Connection(self._bot_token, self._app_token, self._base_url)
-        self._sender = Sender(connection.web, self.account)
+        self._responses = Responses(connection.trusts)
+        self._sender = Sender(connection.web, self.account, self._responses)
         self._open.set()
         me: Me | None = None
         url: str | None = None
@@ -202,7 +206,8 @@ class SlackAdapter:
         """Send one part; see `adapters.slack.sending` for which error means what."""
         async with self._request() as sender:
             receipt = await sender.send(place, part)
-        self._echoes.posted(place.chat.rpartition("/")[2], receipt.message_id)
+        if is_ts(receipt.message_id):
+            self._echoes.posted(place.chat.rpartition("/")[2], receipt.message_id)
         return receipt
 
     async def fetch(self, reference: str, write: Write) -> None:
@@ -348,7 +353,9 @@ class SlackAdapter:
             except Exception as error:  # noqa: BLE001  (tried until it works)
                 self._report(AdapterState.RETRYING, connection.without_secrets(passing_problem(error)))
         self._directory = Directory(connection.web, own_user=me.user)
-        self._intake = intake = Intake(me, self._rules, self._directory, self._echoes, self._marks, deliver)
+        self._intake = intake = Intake(
+            me, self._rules, self._directory, self._echoes, self._marks, self._responses, deliver
+        )
         self._exchange.join(intake)
         aside = Aside(self.account, self._reported_to)
         app = make_app(connection.bare, self._exchange.take, aside)

@@ -29,6 +29,7 @@ from adapters.slack.events import Rules, assistant_thread, inbound, own_post
 from adapters.slack.fields import as_mapping, as_ts, ts_order
 from adapters.slack.liveness import Echoes
 from adapters.slack.origin import Me, belongs
+from adapters.slack.responses import Responses
 
 __all__ = ["DELIVER_SECONDS", "Exchange", "Intake", "NobodyServes", "Stopped"]
 
@@ -73,10 +74,18 @@ class Intake:
     """Takes in the events of one account."""
 
     def __init__(  # noqa: PLR0913, PLR0917  (one for each thing that it needs to know)
-        self, me: Me, rules: Rules, directory: Directory, echoes: Echoes, marks: Marks, deliver: Deliver
+        self,
+        me: Me,
+        rules: Rules,
+        directory: Directory,
+        echoes: Echoes,
+        marks: Marks,
+        responses: Responses,
+        deliver: Deliver,
     ) -> None:
         self.me = me
         self.marks = marks
+        self._responses = responses
         self._rules = rules
         self._directory = directory
         self._echoes = echoes
@@ -111,6 +120,7 @@ class Intake:
             return
         if self._closed:
             raise Stopped
+        self._responses.note(body, message)
         place = message.place
         key = place.chat if place.private else f"{place.chat} {place.thread}"
         line = self._lines.setdefault(key, _Line())

@@ -6,7 +6,9 @@ Which error means what:
 - the connection never came about (refused, timed out, no address, proxy): `RetryLater`; surely not sent.
 - the connection broke or timed out after that, an answer that makes no sense, status 5xx, or Slack's own "some of it
   may have happened": `UnknownOutcome`. Slack has no key for safe repeats.
-- unknown, archived or left channel: `Gone`. The thread's root deleted or closed to replies: `Gone` for the thread only.
+- unknown, archived or left channel: the answer to a slash command goes to the person who gave it, as long as Slack
+  takes that (`adapters.slack.responses`); otherwise `Gone`. The thread's root deleted or closed to replies: `Gone` for
+  the thread only.
 - any other refusal of the formatted form: sent again at once as plain text. Of the plain form: `Refused`.
 A plain form may need several messages. Which of them are out is remembered in this process, so that a repeated send
 goes on where it stopped.
@@ -28,6 +30,7 @@ from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLate
 from adapters.slack.connection import ServerTrouble, TooManyRequests, error_code
 from adapters.slack.formatting import MAX_PLAIN, pieces
 from adapters.slack.problems import TOKEN_REFUSED, missing_scope
+from adapters.slack.responses import Responses, respond
 from adapters.slack.text import escape
 
 __all__ = ["Sender", "send_error"]
@@ -92,14 +95,30 @@ class _Progress:
 class Sender:
     """Posts in the name of one account."""
 
-    def __init__(self, web: AsyncWebClient, account: str) -> None:
+    def __init__(self, web: AsyncWebClient, account: str, responses: Responses) -> None:
         self._web = web
         self._account = account
+        self._responses = responses
         #: Parts whose plain form is only half out, by idempotency key.
         self._unfinished: OrderedDict[str, _Progress] = OrderedDict()
 
     async def send(self, place: Place, part: OutboundPart) -> Receipt:
         """Send one part; raises a SendError. Formatting that Slack refuses is left out rather than the words."""
+        try:
+            return await self._send(place, part)
+        except Gone as error:
+            address = None if error.thread_only else self._responses.find(place, part.reply_to)
+            if address is None:
+                raise
+        _log.info("slack_command_answered_aside", account=self._account, channel=place.chat)
+        try:
+            return await respond(self._web, address, escape(part.plain))
+        except SendError:
+            raise
+        except Exception as error:
+            raise send_error(error, self._account) from error
+
+    async def _send(self, place: Place, part: OutboundPart) -> Receipt:
         begun = part.idempotency_key in self._unfinished
         if (markdown := part.payload.get("markdown")) and not begun:
             try:

@@ -42,6 +42,8 @@ __all__ = ["APP_TOKEN", "BOT_TOKEN", "Event", "Fault", "Sent", "SlackEmulator", 
 
 BOT_TOKEN = "xoxb-emulated"  # noqa: S105  (opens nothing but the emulator)
 APP_TOKEN = "xapp-emulated"  # noqa: S105  (the same)
+#: How often one command can be answered by its response address.
+MOST_RESPONSES = 5
 #: What is waited for may also change on the client's side, which rings no bell here.
 _LOOK_SECONDS = 0.02
 
@@ -58,6 +60,8 @@ class SlackEmulator(SlackEvents):
         self.sent: list[Sent] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.faults: list[Fault] = []
+        #: What was answered to commands by their response addresses: number of the command, fields.
+        self.responses: list[tuple[str, dict[str, Any]]] = []
         self.sockets: list[Socket] = []
         self.opened = 0
         self.max_text = MAX_TEXT
@@ -92,11 +96,13 @@ class SlackEmulator(SlackEvents):
         application.router.add_route("*", "/api/{method}", self._call)
         application.router.add_get("/link", self._link)
         application.router.add_get("/files/{number}", self._file)
+        application.router.add_post("/responses/{number}", self._respond)
         application.router.add_route("*", "/control/{name}", self._control)
         self._runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", port).start()
         self.port = self._runner.addresses[0][1]
+        self.response_base = f"http://127.0.0.1:{self.port}/responses/"
 
     async def stop(self) -> None:
         """Cut every connection and close the port."""
@@ -335,6 +341,21 @@ class SlackEmulator(SlackEvents):
             raise Refusal("invalid_auth")
         headers = {} if workspace.scopes is None else {"x-oauth-scopes": workspace.scopes}
         return web.json_response({"ok": True, **call(self, workspace, method, fields)}, headers=headers)
+
+    async def _respond(self, request: web.Request) -> web.Response:
+        """Take an answer to a command, five for each; whoever knows the address may answer."""
+        number = request.match_info["number"]
+        fault = next((fault for fault in self.faults if fault.meets("response", {})), None)
+        if fault is not None and fault.action == "drop" and request.transport is not None:
+            request.transport.abort()
+            return web.Response()
+        if fault is not None:
+            return web.Response(text=fault.error, status=fault.status, headers=fault.headers)
+        if [answered for answered, _ in self.responses].count(number) >= MOST_RESPONSES:
+            return web.Response(text="used_url", status=404)
+        self.responses.append((number, dict(await request.json())))
+        self._ring()
+        return web.Response(text="ok")
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         stored = self.files.get(request.match_info["number"])

@@ -26,6 +26,7 @@ class SlackEvents(ABC):
         self.files: dict[str, StoredFile] = {}
         self.echoes = True
         self.epoch = _FIRST_SECOND
+        self.response_base = "http://127.0.0.1:9/"
         self._posts = 0
 
     @abstractmethod
@@ -128,7 +129,7 @@ class SlackEvents(ABC):
             "text": text,
             "api_app_id": "A1",
             "is_enterprise_install": "false",
-            "response_url": "http://127.0.0.1:9/unused",
+            "response_url": f"{self.response_base}{number}",
             "trigger_id": f"{number}.trigger",
         }
         return self.inject(payload | more, kind="slash_commands")

@@ -63,6 +63,23 @@ async def test_a_direct_message_is_stored_and_answered(
     ]
 
 
+async def test_a_command_where_the_app_is_no_member_is_answered_to_the_person(
+    configured: Path, slack: SlackEmulator, elsewhere: Elsewhere
+) -> None:
+    """By the address that came with the command, which nobody else sees and no record holds."""
+    slack.channel("C9", joined=False)
+    async with LocalGateway(configured):
+        slack.command("help", channel="C9")
+        await slack.until(lambda: slack.responses, BOUND)
+    ((number, answer),) = slack.responses
+    assert (number, answer["response_type"], "/title" in answer["text"]) == ("1", "ephemeral", True)
+    assert not slack.sent
+    assert elsewhere("SELECT state, platform_message_id FROM outbox") == [
+        {"state": "sent", "platform_message_id": "1.trigger/1"}
+    ]
+    assert not [row for row in elsewhere("SELECT payload FROM inbox") if "/responses/" in str(row)]
+
+
 async def test_one_post_however_often_delivered_is_one_row_one_turn_one_answer(
     configured: Path, slack: SlackEmulator, elsewhere: Elsewhere
 ) -> None:
