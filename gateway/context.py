@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from gateway.agents.base import AgentContext, AttachedFile
 from gateway.notes import annotated
 from gateway.tools import SCHEMAS, TurnTools
+from gateway.visibility import narrowed
 from gateway.window import Fitted, fitted, json_tokens
 from session_store.view import text_tokens
 
@@ -62,12 +63,12 @@ class Contexts:
 
         text: what the person wrote. message_id: the row of the user message to be answered, so that a search does not
         find the question itself; its files are looked up there.
-        visible_to: what the asker may see; the tools are bound to it.
+        visible_to: what the asker may see; the tools are bound to it, and in a room's session to the room.
         """
         seen = await self.seen(session_id, message_id)
         session = seen.view.session
         root = (session["root_id"] if session else None) or session_id
-        tools = TurnTools(self._db, visible_to, root, question_id=message_id, zone=self._zone)
+        tools = TurnTools(self._db, narrowed(visible_to, session), root, question_id=message_id, zone=self._zone)
         files = await self._files(message_id)
         whole = await self._stored_text(session_id, message_id) if files and message_id is not None else None
         return AgentContext(

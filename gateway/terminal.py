@@ -120,12 +120,18 @@ class Terminal:
         return self._ids[-1] if self._ids else None
 
     async def latest(self) -> str | None:
-        """The session last used in a terminal; one that was cut off before its first message was worked counts too."""
-        rows = await self.db.list_sessions(source=TERMINAL.platform, limit=1, visible_to=self.visible_to)
+        """The session last used in a terminal, wherever it was begun, or the last one that was begun in one.
+
+        One that was cut off before its first message was worked counts too.
+        """
+        begun = await self.db.list_sessions(source=TERMINAL.platform, limit=1, visible_to=self.visible_to)
+        used = await self.db.last_used_at(place_ref(TERMINAL), visible_to=self.visible_to)
+        rows = [*begun, *([used] if used is not None else [])]
+        last = max(rows, key=lambda row: row["last_active"], default=None)
         left = [row for row in await self.db.inbox.left_behind(ACCOUNT) if row["session_id"]]
-        if left and not (rows and rows[0]["last_active"] >= left[0]["received_at"]):
+        if left and not (last is not None and last["last_active"] >= left[0]["received_at"]):
             return left[0]["session_id"]
-        return rows[0]["id"] if rows else None
+        return last["id"] if last is not None else None
 
     async def open(self, session_id: str) -> Left:
         """Go into a session and take up what a dead terminal left in it."""

@@ -12,11 +12,15 @@ and so does a group whose room is not known.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from adapters.base import Place
 from session_store.models import Visibility
 
-__all__ = ["visibility"]
+if TYPE_CHECKING:
+    from session_store import SessionRow
+
+__all__ = ["narrowed", "visibility"]
 
 
 def visibility(
@@ -39,3 +43,15 @@ def visibility(
         return Visibility(owners=frozenset())
     owners = {room_id} if shared or not person_id else {room_id, person_id}
     return Visibility(owners=frozenset(owners), within_room=room_id)
+
+
+def narrowed(visible_to: Visibility, session: SessionRow | None) -> Visibility:
+    """Return what a turn in `session` may see of this: in a session that lives in a room no more than the room's.
+
+    Such a session may be worked from a private place (it was taken up there), and what its turns find becomes part of
+    what the room can read.
+    """
+    room_id = session["room_id"] if session is not None else None
+    if session is None or room_id is None or visible_to.within_room == room_id:
+        return visible_to
+    return Visibility(owners=visible_to.owners & {room_id, session["owner"]}, within_room=room_id)

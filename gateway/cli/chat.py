@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.options import Continue, sub_command
+from gateway.cli.options import Continue, Resume, TakingUpCommand, sub_command, wanted
 from gateway.cli.running import async_run, fail, settings_of_home
 
 __all__ = ["MAX_CHARACTERS", "app", "chat"]
@@ -26,21 +26,23 @@ _MAX_BYTES = 4 * MAX_CHARACTERS
 app = sub_command()
 
 
-@app.command()
+@app.command(cls=TakingUpCommand)
 def chat(
     *,
     query: Annotated[
         str | None, typer.Option("--query", "-q", metavar="TEXT", help="Say this, print the answer, end.")
     ] = None,
-    resume: Continue = False,
+    continued: Continue = None,
+    resumed: Resume = None,
 ) -> None:
     """Chat in the terminal, or ask once with -q. With -q and a pipe, what the pipe brings is added to the question."""
+    session = wanted(continued, resumed)
     piped = _piped()
     if query is None and piped is None:
         from gateway.cli.interactive import interactive  # noqa: PLC0415 - the prompt and the screen are heavy
 
         home, settings = settings_of_home()
-        async_run(interactive(home, settings, resume=resume, lines=_only_lines()))
+        async_run(interactive(home, settings, session, lines=_only_lines()))
         return
     text = "\n\n".join(part for part in (query, piped) if part and part.strip())
     if not text:
@@ -48,7 +50,7 @@ def chat(
     from gateway.cli.oneshot import one_shot  # noqa: PLC0415 - only this kind needs it
 
     home, settings = settings_of_home()
-    async_run(one_shot(home, settings, text, resume=resume))
+    async_run(one_shot(home, settings, text, session))
 
 
 def _piped() -> str | None:

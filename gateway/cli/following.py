@@ -8,6 +8,7 @@ Failure: store errors are told in their sentence, once each, and what was missed
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,7 +19,7 @@ from gateway.cli.transcript import Transcript, last_rows
 from session_store import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from gateway.cli.front import Front
     from gateway.cli.screen import Screen
@@ -52,6 +53,7 @@ class Following:
         self._seen = 0
         self._root: str | None = None
         self._looked = anyio.Event()
+        self._looking = anyio.Lock()
         self.state = State()
         self.ended = 0
 
@@ -60,8 +62,15 @@ class Following:
         """Whether something that was said here is not settled yet."""
         return bool(self._said)
 
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """Nothing is looked at or shown inside the context."""
+        async with self._looking:
+            yield
+
     async def begin(self, limit: int) -> list[MessageRow]:
         """Begin where the conversation stands: returns its last messages, which are not shown again."""
+        await self._notice_move()
         rows = await last_rows(self._terminal.db, await self._terminal.conversation(), limit)
         self._seen = rows[-1]["id"] if rows else 0
         running = await self._terminal.running()
@@ -101,6 +110,10 @@ class Following:
 
     async def look(self) -> None:
         """Show what is new, and note what the state is now."""
+        async with self._looking:
+            await self._look()
+
+    async def _look(self) -> None:
         await self._notice_move()
         # In this order: a turn that was seen to have ended has its answer among the rows that are read afterwards.
         before = self._transcript.open_turns

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,12 +22,14 @@ import anyio
 import typer
 
 from gateway.cli.chat import MAX_CHARACTERS
+from gateway.cli.choosing import chosen_session
 from gateway.cli.following import Following
 from gateway.cli.quiet import quiet_logs
-from gateway.cli.recap import LOOKED_AT, recap, recap_line
+from gateway.cli.recap import show_recap
 from gateway.cli.screen import Screen
-from gateway.cli.transcript import text_of
 from gateway.phrases import plural
+from gateway.recap import recap_of
+from gateway.said import text_of
 from gateway.terminal import Terminal, open_terminal
 from session_store import StoreError
 
@@ -35,17 +38,23 @@ if TYPE_CHECKING:
 
     from config import Home, Settings
     from gateway.cli.front import Front, State
+    from gateway.cli.options import Wanted
     from gateway.commands import Call
+    from gateway.recap import Recap
+    from gateway.terminal import Left
 
 __all__ = ["Talk", "interactive"]
 
 MAX_UNSENT = 64
 
+#: The last messages that arrow-up finds what was said in.
+LOOKED_AT = 60
+
 WELCOME = "Threadline keeps what you tell it and finds what you ask. /help, Ctrl-D leaves."
 
 
-async def interactive(home: Home, settings: Settings, *, resume: bool, lines: bool) -> None:
-    """Chat until the person leaves. lines: read line by line, without drawing a prompt."""
+async def interactive(home: Home, settings: Settings, session: Wanted | None, *, lines: bool) -> None:
+    """Chat until the person leaves. session: which one to take up. lines: read line by line, without a drawn prompt."""
     front: Front
     if lines:
         from gateway.cli.lines import LineFront  # noqa: PLC0415 - one of two
@@ -57,8 +66,9 @@ async def interactive(home: Home, settings: Settings, *, resume: bool, lines: bo
         front = PromptFront()
     quiet_logs()
     async with open_terminal(home, settings) as terminal:
+        chosen = await chosen_session(terminal, session) if session is not None else None
         talk = Talk(terminal, front, Screen(), full=settings.display.resume_display == "full")
-        await talk.run(resume=resume)
+        await talk.run(chosen, resuming=session is not None)
     if talk.told_to_end is not None:
         raise typer.Exit(128 + talk.told_to_end)
 
@@ -90,13 +100,12 @@ class Talk:
         self.past: list[str] = []
         self.told_to_end: signal.Signals | None = None
 
-    async def run(self, *, resume: bool) -> None:
-        """Talk until the person leaves."""
+    async def run(self, session_id: str | None, *, resuming: bool) -> None:
+        """Talk until the person leaves. session_id: where to go on; resuming: whether that was asked for."""
         self._screen.say(WELCOME)
-        latest = await self._terminal.latest() if resume else None
-        if latest is not None:
-            await self._resume(latest)
-        elif resume:
+        if session_id is not None:
+            await self._resume(session_id)
+        elif resuming:
             self._screen.say("There is no earlier session in the terminal; this is a new one.")
         async with anyio.create_task_group() as tasks, self._outgoing, self._incoming, self._notes, self._to_show:
             tasks.start_soon(self._obey_signals)
@@ -170,20 +179,26 @@ class Talk:
     # --- beginning and end -------------------------------------------------------------------------------------------
 
     async def _resume(self, session_id: str) -> None:
+        left, recap = await self._enter(session_id)
+        if recap is not None:
+            self._screen.say(recap.head(time.time()))
+        self._greet(left, recap)
+
+    async def _enter(self, session_id: str) -> tuple[Left, Recap | None]:
+        """Go into a session: nothing of it is shown again, what was left in it is expected."""
         left = await self._terminal.open(session_id)
         rows = await self._following.begin(LOOKED_AT)
-        segments = [await self._terminal.db.get_session(each) for each in await self._terminal.conversation()]
-        tip = segments[-1]
-        if tip is not None:
-            total = sum(segment["message_count"] for segment in segments if segment is not None)
-            self._screen.say(recap_line(tip, total))
-            if self._full:
-                recap(self._screen, rows, total)
-        if left:
-            self._screen.say(f"Taking up what was cut off: {plural(len(left), 'message')}.")
         for said in left.said:
             self._following.expect(said)
         self.past = [text_of(row) for row in rows if row["role"] == "user"]
+        return left, await recap_of(self._terminal.db, session_id)
+
+    def _greet(self, left: Left, recap: Recap | None) -> None:
+        """Show where one was, and what is taken up."""
+        if self._full and recap is not None:
+            show_recap(self._screen, recap)
+        if left:
+            self._screen.say(f"Taking up what was cut off: {plural(len(left), 'message')}.")
 
     async def _part(self) -> None:
         session_id = self._terminal.session_id
@@ -223,15 +238,20 @@ class Talk:
             self._following.wake()
 
     async def _command(self, draft: _Draft, call: Call) -> None:
-        reply = await self._terminal.command(call)
+        # Nothing is shown of the session that a command leads to before the command's own answer.
+        async with self._following.still():
+            reply = await self._terminal.command(call)
+            entered = await self._enter(reply.session_id) if reply.session_id is not None else None
 
-        def draw() -> None:
-            if not self._front.echoes:
-                self._screen.quoted(draft.text)
-            self._screen.markdown(reply.text)
-            self._screen.gap()
+            def draw() -> None:
+                if not self._front.echoes:
+                    self._screen.quoted(draft.text)
+                self._screen.markdown(reply.text)
+                if entered is not None:
+                    self._greet(*entered)
+                self._screen.gap()
 
-        await self._front.show(draw)
+            await self._front.show(draw)
 
     def _give_back(self, draft: _Draft, why: str) -> None:
         self._given_back = draft

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.options import Continue
+from gateway.cli.options import Continue, Resume, with_optional_title
 from gateway.cli.streams import finish_output, output_failed, prepare_output
 
 __all__ = ["app", "run"]
@@ -54,6 +54,10 @@ class _Threadline(TyperGroup):
         super().__init__(**attributes)
         self.commands = _Commands(_COMMANDS)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as every group does; the title of -c may be left out."""
+        return super().parse_args(ctx, with_optional_title(args))
+
 
 app = typer.Typer(
     cls=_Threadline,
@@ -78,7 +82,13 @@ Version = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def main(context: typer.Context, *, resume: Continue = False, version: Version = False) -> None:  # noqa: ARG001 - the callback acts on it
+def main(
+    context: typer.Context,
+    *,
+    continued: Continue = None,
+    resumed: Resume = None,
+    version: Version = False,  # noqa: ARG001 - the callback acts on it
+) -> None:
     """One line of work, unbroken across terminal, web and chat platforms.
 
     Without a command: chat in the terminal. Input from a pipe or a file is one message; its answer goes to stdout.
@@ -86,7 +96,7 @@ def main(context: typer.Context, *, resume: Continue = False, version: Version =
     if context.invoked_subcommand is None:
         from gateway.cli.chat import chat  # noqa: PLC0415 - see the module
 
-        chat(resume=resume)
+        chat(continued=continued, resumed=resumed)
 
 
 def run() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from gateway.cli.choosing import chosen_session
 from gateway.cli.quiet import quiet_logs
 from gateway.cli.running import EXIT_INTERRUPTED, EXIT_USAGE, fail
 from gateway.phrases import harmless, plural
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import typer
 
     from config import Home, Settings
+    from gateway.cli.options import Wanted
     from gateway.commands import Call
     from gateway.terminal import Answer, Said, Terminal
 
@@ -32,12 +34,12 @@ __all__ = ["one_shot"]
 KEPT = "What you said is kept; `threadline -c` goes on with it."
 
 
-async def one_shot(home: Home, settings: Settings, text: str, *, resume: bool) -> None:
-    """Say `text` (or work it as a slash command), print the answer, end."""
+async def one_shot(home: Home, settings: Settings, text: str, session: Wanted | None) -> None:
+    """Say `text` (or work it as a slash command), print the answer, end. session: which one to take up."""
     quiet_logs()
     async with open_terminal(home, settings) as terminal:
-        if resume:
-            await _resume(terminal)
+        if session is not None:
+            await _take_up(terminal, session)
         call = terminal.parse(text)
         if call is not None:
             await _command(terminal, call)
@@ -45,9 +47,9 @@ async def one_shot(home: Home, settings: Settings, text: str, *, resume: bool) -
             await _message(terminal, text)
 
 
-async def _resume(terminal: Terminal) -> None:
-    latest = await terminal.latest()
-    left = await terminal.open(latest) if latest is not None else ()
+async def _take_up(terminal: Terminal, session: Wanted) -> None:
+    chosen = await chosen_session(terminal, session)
+    left = await terminal.open(chosen) if chosen is not None else ()
     if left:
         _note(f"Cut off earlier in this session, comes first: {plural(len(left), 'message')}.")
 

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-__all__ = ["AsJson", "Continue", "SessionId", "Source", "Yes", "sub_command"]
+__all__ = [
+    "AsJson",
+    "Continue",
+    "Resume",
+    "SessionId",
+    "Source",
+    "TakingUpCommand",
+    "Wanted",
+    "Yes",
+    "sub_command",
+    "wanted",
+    "with_optional_title",
+]
 
-Continue = Annotated[bool, typer.Option("--continue", "-c", help="Take up the session last used in a terminal.")]
+Continue = Annotated[
+    str | None,
+    typer.Option(
+        "--continue",
+        "-c",
+        metavar="[TITLE]",
+        help="Take up the session last used in a terminal, or the one with this title.",
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        "-r",
+        metavar="SESSION",
+        help="Take up a session from anywhere: its id, its title, the beginning of either, or 'latest'.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Source = Annotated[
@@ -17,6 +49,43 @@ Source = Annotated[
 SessionId = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the session, a unique beginning of it, or a title.")
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which session a chat is to take up. name: as it was typed, None for the one last used in a terminal."""
+
+    name: str | None = None
+
+
+def wanted(continued: str | None, resumed: str | None) -> Wanted | None:
+    """What -c and -r come to; None when neither was given. Both, or an empty name, are wrong usage."""
+    if continued is not None and resumed is not None:
+        raise typer.BadParameter("Give either -c or -r, not both.")
+    if resumed is not None and not resumed.strip():
+        raise typer.BadParameter("Say which session: its id, its title, or 'latest'. `-c` alone takes the last one.")
+    if continued is not None:
+        return Wanted(continued if continued.strip() else None)
+    return None if resumed is None else Wanted(resumed)
+
+
+def with_optional_title(arguments: Sequence[str]) -> list[str]:
+    """Arguments in which a -c that stands alone has an empty title, as the parser wants one."""
+    given = list(arguments)
+    options = given[: given.index("--")] if "--" in given else given
+    for number, argument in enumerate(options):
+        follows = options[number + 1] if number + 1 < len(options) else "-"
+        if argument in {"-c", "--continue"} and follows.startswith("-"):
+            given[number] = "--continue="
+    return given
+
+
+class TakingUpCommand(TyperCommand):
+    """A command with -c, whose title may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as every command does."""
+        return super().parse_args(ctx, with_optional_title(args))
 
 
 def sub_command(summary: str | None = None) -> typer.Typer:

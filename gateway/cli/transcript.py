@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.phrases import folded, one_line
+from gateway.phrases import folded
 from gateway.places import TERMINAL
-from session_store.content import encode_content, plain_text
+from gateway.said import text_of, tool_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,24 +19,7 @@ if TYPE_CHECKING:
     from gateway.cli.screen import Screen
     from session_store import MessageRow, SessionDB
 
-__all__ = ["Transcript", "last_rows", "text_of", "tool_names"]
-
-
-def text_of(row: MessageRow) -> str:
-    """The text of a message; parts that are no text are named (`[image]`)."""
-    content = row["content"]
-    if content is None or isinstance(content, str):
-        return content or ""
-    return plain_text(encode_content(content))
-
-
-def tool_names(row: MessageRow) -> list[str]:
-    """Names of the tools that a message calls, in order."""
-    names = []
-    for call in row["tool_calls"] or ():
-        function = call.get("function") if isinstance(call, dict) else None
-        names.append(one_line(str(function.get("name") or "?"), 60) if isinstance(function, dict) else "?")
-    return names
+__all__ = ["Transcript", "last_rows"]
 
 
 async def last_rows(db: SessionDB, conversation: Sequence[str], limit: int) -> list[MessageRow]:

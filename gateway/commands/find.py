@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from gateway.commands.choosing import LISTED, numbered
 from gateway.commands.registry import Command, CommandContext, Reply
-from gateway.phrases import age, entrance, inert, one_line
+from gateway.phrases import entrance, inert, one_line
 from gateway.tools.session_search import SessionSearchTool
 
 __all__ = ["SEARCH", "SESSIONS"]
 
-LISTED = 10
 FOUND = 5
 
 
@@ -19,14 +19,8 @@ async def _sessions(context: CommandContext, argument: str) -> Reply:
     rows = await context.db.list_sessions(limit=LISTED, visible_to=context.visible_to, search=argument or None)
     if not rows:
         return Reply("No session matches." if argument else "There are no sessions yet.")
-    here = context.session["id"] if context.session is not None else None
-    lines = []
-    for number, row in enumerate(rows, start=1):
-        name = inert(one_line(row["title"] or row["preview"] or "(empty)", 60))
-        mark = " (this one)" if row["id"] == here else ""
-        seen = f"{entrance(row['source'])}, {age(row['last_active'], context.now)}"
-        lines.append(f"{number}. {name}{mark}: {seen}, `{row['id']}`")
-    return Reply("\n".join(lines))
+    lines, kept = await numbered(context, rows)
+    return Reply("\n".join(lines), (kept,))
 
 
 async def _search(context: CommandContext, argument: str) -> Reply:

@@ -7,9 +7,11 @@ from typing import TypeVar
 
 import typer
 
+from gateway.cli.choosing import unclear
 from gateway.cli.options import sub_command
 from gateway.cli.running import async_run, fail, our_home
 from gateway.owner import owner_sees
+from gateway.resuming import meant
 from session_store import SessionDB, Visibility
 
 __all__ = ["app", "gone", "on_store", "one_session"]
@@ -40,11 +42,7 @@ async def one_session(db: SessionDB, visible_to: Visibility, ref: str) -> str:
     found = await db.resolve_session(ref, visible_to=visible_to)
     if len(found) == 1:
         return found[0]
-    if not found:
-        raise fail(f"There is no session “{ref}”. `threadline sessions list` shows them.")
-    lines = []
-    for session_id in found:
-        session = await db.get_session(session_id)
-        title = session["title"] if session is not None else None
-        lines.append(f"  {session_id}" + (f"  {title}" if title else ""))
-    raise fail(f"“{ref}” is the beginning of several sessions; give more of the id:\n" + "\n".join(lines))
+    result = await meant(db, ref, visible_to)
+    if result.one is not None:
+        return result.one["id"]
+    raise fail(unclear(result, ref))

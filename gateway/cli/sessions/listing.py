@@ -13,8 +13,8 @@ import typer
 from gateway.cli.options import AsJson, SessionId, Source
 from gateway.cli.output import on_a_terminal, write, write_json
 from gateway.cli.sessions.common import app, gone, on_store, one_session
-from gateway.cli.transcript import text_of, tool_names
 from gateway.phrases import age, clock, folded, harmless, one_line, plural
+from gateway.said import text_of, tool_names
 from gateway.spending import spent
 
 if TYPE_CHECKING:

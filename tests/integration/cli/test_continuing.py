@@ -39,7 +39,7 @@ def test_continue_shows_where_one_was(home: Path) -> None:
     async def fill() -> None:
         async with SessionDB(home / "state.db") as db:
             await db.create_session("20261129_120000_abcdef", "cli", owner="owner")
-            for number in range(4):
+            for number in range(11):
                 await db.append_message("20261129_120000_abcdef", "user", f"fact {number} about deployment")
                 await db.append_message("20261129_120000_abcdef", "assistant", f"Kept: fact {number}")
 
@@ -49,12 +49,12 @@ def test_continue_shows_where_one_was(home: Path) -> None:
     with at_a_terminal(home, "-c") as person:
         shown = person.sees(PROMPT)
 
-        assert "12 messages, the last one " in shown
-        assert "4 earlier messages" in shown
-        assert "> fact 1" not in shown
-        assert "> fact 3 about deployment" in shown
-        assert "1 tool call: session_search" in shown
-        assert "▌ fact 3 about deployment" in shown
+        assert "26 messages, the last one " in shown
+        assert "... 4 earlier messages" in shown
+        assert "> fact 1 about" not in shown
+        assert "> fact 2 about deployment" in shown
+        assert "[1 tool call: session_search]" in shown
+        assert "▌ fact 10 about deployment" in shown
         person.press("up")
         person.sees("> what about deployment?")
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.cli.prompt import wrapped
-from gateway.cli.recap import recap
+from gateway.cli.recap import show_recap
 from gateway.cli.screen import MAX_MARKDOWN, Screen
-from session_store import MessageRow
+from gateway.recap import Entry, Recap
+from session_store import SessionRow
 from tests.unit.cli.test_phrases import acts
 
 Shown = pytest.CaptureFixture[str]
@@ -88,39 +89,28 @@ def test_wrapped_lines_fit_and_lose_nothing(text: str, columns: int) -> None:
     assert all(len(line) <= columns for line in lines if line.isascii())
 
 
-def row(number: int, role: str, content: str | None, **more: object) -> MessageRow:
-    """A stored message."""
-    columns = dict.fromkeys(MessageRow.__annotations__)
-    return MessageRow(**{**columns, "id": number, "role": role, "content": content, "rewound": 0, **more})  # type: ignore[typeddict-item]
-
-
-def test_a_recap_folds_cuts_and_counts(capsys: Shown) -> None:
-    """The last exchanges; the last answer whole, tool calls by name, earlier messages by number."""
-    calls = [{"function": {"name": "look"}}, {"function": {"name": "look"}}, {"odd": 1}]
-    rows = [row(number, "user" if number % 2 else "assistant", f"text {number}") for number in range(1, 9)]
-    rows += [
-        row(9, "user", "the question " + "x" * 400),
-        row(10, "assistant", None, tool_calls=calls),
-        row(11, "tool", "found"),
-        row(12, "assistant", "**the answer** " + "y" * 400),
+def test_a_recap_is_a_panel_headed_by_what_came_before(capsys: Shown) -> None:
+    """What was said, the folded tools, answers in short, the last one rendered."""
+    entries = [
+        Entry("said", "the question"),
+        Entry("answered", "line one\nline two"),
+        Entry("tools", "[3 tool calls: look x2, ?]"),
+        Entry("answered", "**the answer**", whole=True),
     ]
 
-    recap(Screen(), rows, 50)
+    show_recap(Screen(), Recap(cast("SessionRow", {}), 46, 42, entries))
 
     text = capsys.readouterr().out
-    lines = re.sub(r"[│╭╮╰╯]", "", text)
-    assert "42 earlier messages" in text
-    assert "text 4" not in text
-    assert "> text 5" in text
-    assert "3 tool calls: look x2, ?" in text
-    assert "…" in text
-    assert lines.count("y") == 401 - 1
+    assert "... 42 earlier messages" in text
+    assert "> the question" in text
+    assert "  line two" in text
+    assert "[3 tool calls: look x2, ?]" in text
     assert "the answer" in text
     assert "**" not in text
 
 
 def test_an_empty_recap_shows_nothing(capsys: Shown) -> None:
     """There is nothing to recall."""
-    recap(Screen(), [], 0)
+    show_recap(Screen(), Recap(cast("SessionRow", {}), 0, 0, []))
 
     assert capsys.readouterr().out == ""

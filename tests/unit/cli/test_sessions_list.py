@@ -168,7 +168,7 @@ def test_an_id_may_be_a_unique_beginning_or_a_title(
 
     code, output, problem = call("20261129")
     assert (code, output) == (1, "")
-    assert "is the beginning of several sessions" in problem
+    assert "may be any of these" in problem
     assert "20261129_100000_aaaaaa  First" in problem
     assert "20261129_110000_bbbbbb  Second" in problem
     code, output, problem = call("nothing like it")

@@ -18,7 +18,7 @@ from session_store import NewOutbox, PlaceRef
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.hall import Hall, failing
 
-NAMES = ["help", "new", "search", "sessions", "status", "stop", "title", "usage", "whoami"]
+NAMES = ["help", "new", "resume", "search", "sessions", "status", "stop", "title", "usage", "whoami"]
 
 
 @pytest.fixture
