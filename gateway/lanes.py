@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from session_store import InboxRow, SessionDB
+    from session_store.inbox import Head
 
 __all__ = ["MAX_ATTEMPTS", "MAX_LANES", "Lanes", "Worker"]
 
@@ -96,27 +97,29 @@ class Lanes:
             if free <= 0:
                 return
             busy = [*self._active, *left_out]
-            rows = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=busy)
-            for row in rows:
+            heads = await self._db.inbox.heads(self._accounts(), self._holder, limit=free, busy_lanes=busy)
+            for head in heads:
                 if not self._closing.is_set():
-                    self._active.add(row["lane"])
-                    tasks.start_soon(self._work, row)
-            if not left_out or len(rows) == free:
+                    self._active.add(head.row["lane"])
+                    tasks.start_soon(self._work, head)
+            if not left_out or len(heads) == free:
                 return
             self._yielded.clear()
 
-    async def _work(self, head: InboxRow) -> None:
-        row: InboxRow | None = head
+    async def _work(self, head: Head) -> None:
+        lane = head.row["lane"]
+        row: InboxRow | None = head.row
         try:
             for _ in range(IN_A_ROW):
                 if row is None or self._closing.is_set():
                     return
                 await self._through(row)
-                row = await self._next(row["lane"])
+                # What came meanwhile to a lane that was worked to its end is found by the next look.
+                row = await self._next(lane) if head.more else None
             if row is not None:
-                self._yielded.add(head["lane"])
+                self._yielded.add(lane)
         finally:
-            self._active.discard(head["lane"])
+            self._active.discard(lane)
             self._bell.ring()
 
     async def _next(self, lane: str) -> InboxRow | None:

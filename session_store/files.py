@@ -67,6 +67,7 @@ class StoreFiles:
         self.shm = self._beside("-shm")
         self.lock = self._beside(".lock")
         self._opened: dict[Path, FileId] = {}
+        self._looked_at: list[tuple[str, FileId]] = []
 
     def refuse_unsafe_place(self) -> None:
         """Raise `StoreUnsafePlace` if the folder lies where SQLite's locks or shared memory do not work."""
@@ -149,6 +150,7 @@ class StoreFiles:
     def remember(self) -> None:
         """Note which files were opened; to be called while a connection keeps the side files in place."""
         self._opened = {path: _identity(path) for path in (self.path, self.wal, self.shm)}
+        self._looked_at = [(str(path), known) for path, known in self._opened.items()]
 
     def log_is_ours(self) -> bool:
         """Whether the log and its shared memory are still those that were opened."""
@@ -159,12 +161,12 @@ class StoreFiles:
 
     def verify(self) -> None:
         """Raise `StoreLost` unless each path still leads to the file that was opened."""
-        for path, known in self._opened.items():
+        for path, known in self._looked_at:
             try:
-                found = _identity(path)
+                found = os.stat(path)  # noqa: PTH116 - done before every transaction, and a `Path` costs as much again
             except OSError as error:
                 raise StoreLost(f"{path} was moved or deleted while in use. Put it back, or restart.") from error
-            if found != known:
+            if found.st_ino != known.inode or found.st_dev != known.device:
                 raise StoreLost(f"{path} was replaced while in use. Put the old file back, or restart.")
 
 

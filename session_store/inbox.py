@@ -12,7 +12,7 @@ Limits: `pending` shows at most `limit` rows, fairly over the lanes, so that a f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from session_store import bots
 from session_store.effects import Result, apply_all
@@ -30,7 +30,7 @@ from session_store.tx import Row, Rx, Tx
 if TYPE_CHECKING:
     from session_store.engine import Engine
 
-__all__ = ["Inbox", "accept", "give_back", "mark_done", "origin_of", "retake", "take"]
+__all__ = ["Head", "Inbox", "accept", "give_back", "mark_done", "origin_of", "retake", "take"]
 
 _CHUNK = 1000
 
@@ -40,12 +40,12 @@ INSERT INTO inbox (platform, account, dedupe_key, kind, place_id, session_key, s
                    payload, received_at, holder)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_ROW = """
+_COLUMNS = """
 SELECT i.id, i.platform, i.account, i.dedupe_key, i.kind, i.place_id, p.chat_type, p.chat, p.thread,
        p.name AS place_name, i.session_key, i.session_id, i.lane, i.person_id, i.sender, i.payload, i.received_at,
        i.state, i.attempts, i.turn_id, i.holder, i.error
-FROM inbox AS i JOIN places AS p ON p.id = i.place_id
 """
+_ROW = f"{_COLUMNS} FROM inbox AS i JOIN places AS p ON p.id = i.place_id"
 # New rows of the accounts ?1 that the process ?2 may work: the first of every lane, then the second, ... at most ?3.
 PENDING = f"""
 WITH open AS (
@@ -57,9 +57,11 @@ WITH open AS (
 )
 {_ROW} WHERE i.id IN (SELECT id FROM open ORDER BY place_in_lane, id LIMIT ?3) ORDER BY i.id
 """  # noqa: S608 - joined from constants
-# The first new row of every lane that is not busy (?3); otherwise as above.
+# The first new row of every lane that is not busy (?3), and whether more are behind it; otherwise as above.
 HEADS = f"""
-{_ROW} WHERE i.id IN (
+{_COLUMNS},
+EXISTS (SELECT 1 FROM inbox AS b WHERE b.state = 'new' AND b.lane = i.lane AND b.id > i.id) AS more
+FROM inbox AS i JOIN places AS p ON p.id = i.place_id WHERE i.id IN (
     SELECT MIN(o.id)
     FROM json_each(?1) AS a JOIN inbox AS o
       ON o.state IN ('new', 'taken') AND o.platform = json_extract(a.value, '$[0]')
@@ -214,6 +216,13 @@ def _as_inbox(row: Row) -> InboxRow:
     return cast("InboxRow", row | decoded)
 
 
+class Head(NamedTuple):
+    """The first new row of a lane. more: whether others were behind it."""
+
+    row: InboxRow
+    more: bool
+
+
 class Inbox:
     """The queue at the inner edge; each method is one query or one transaction."""
 
@@ -236,10 +245,11 @@ class Inbox:
 
     async def heads(
         self, accounts: Sequence[Account], holder: str, limit: int = 64, busy_lanes: Sequence[str] = ()
-    ) -> list[InboxRow]:
+    ) -> list[Head]:
         """The first new row of every lane but the busy ones, by id: what a dispatcher may begin now."""
         given = (accounts_json(accounts), holder, to_json(busy_lanes), limit)
-        return await self._engine.read(lambda rx: [_as_inbox(row) for row in rx.all(HEADS, given)])
+        rows = await self._engine.read(lambda rx: rx.all(HEADS, given))
+        return [Head(more=bool(row.pop("more")), row=_as_inbox(row)) for row in rows]
 
     async def next_in(self, lane: str, accounts: Sequence[Account], holder: str) -> InboxRow | None:
         """The first new row of one lane that this process may work, or None; cheap however many rows wait elsewhere."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from session_store.driver import HopConnection, driver, settle, store_error
@@ -44,16 +43,27 @@ class Readers:
 
     async def read(self, query: Callable[[Rx], T], limit: float | None) -> T:
         """Run `query` on the next free connection, within `limit` seconds."""
+        loop = asyncio.get_running_loop()
         seconds = READ_LIMIT if limit is None else limit
-        deadline = asyncio.get_running_loop().time() + seconds
+        deadline = loop.time() + seconds
+        await self._wait_in_line(deadline, seconds)
+        whole = True
         try:
-            async with asyncio.timeout_at(deadline):
-                await self._slots.acquire()
-        except TimeoutError as error:
-            raise StoreBusy(f"All readers were busy for {seconds:.1f} s. Try again.") from error
-        try:
-            async with self._connection() as connection, _interrupted_at(deadline, connection):
+            connection = await self._taken()
+            interrupting = _Interrupting(connection, loop, deadline)
+            try:
                 return await connection.hop(_look, self._files, query)
+            except asyncio.CancelledError:
+                connection.raw.interrupt()
+                raise
+            except StoreUnreadable:
+                whole = False
+                await settle(connection.close())
+                raise
+            finally:
+                interrupting.end()
+                if whole:
+                    self._idle.append(connection)
         finally:
             self._slots.release()
 
@@ -67,40 +77,36 @@ class Readers:
         for _ in range(POOL):
             self._slots.release()
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[HopConnection]:
+    async def _wait_in_line(self, deadline: float, seconds: float) -> None:
+        if not self._slots.locked():  # as mostly; a time limit costs more than the acquiring
+            await self._slots.acquire()
+            return
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise StoreBusy(f"All readers were busy for {seconds:.1f} s. Try again.") from error
+
+    async def _taken(self) -> HopConnection:
         if self._closed:
             raise StoreClosed
-        connection = self._idle.pop() if self._idle else await HopConnection.open(lambda: open_reader(self._files))
-        try:
-            yield connection
-        except StoreUnreadable:
-            await settle(connection.close())
-            raise
-        except BaseException:
-            self._idle.append(connection)
-            raise
-        self._idle.append(connection)
+        return self._idle.pop() if self._idle else await HopConnection.open(lambda: open_reader(self._files))
 
 
-@asynccontextmanager
-async def _interrupted_at(deadline: float, connection: HopConnection) -> AsyncIterator[None]:
-    """Interrupt what the connection runs when the time is over, again and again until the block is left."""
-    loop = asyncio.get_running_loop()
-    timers: list[asyncio.TimerHandle] = []
+class _Interrupting:
+    """Interrupts what a connection runs when the time is over, again and again until the end."""
 
-    def interrupt() -> None:
-        connection.raw.interrupt()
-        timers[:] = [loop.call_later(INTERRUPT_EVERY, interrupt)]
+    def __init__(self, connection: HopConnection, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._timer = loop.call_at(deadline, self._interrupt)
 
-    timers.append(loop.call_at(deadline, interrupt))
-    try:
-        yield
-    except asyncio.CancelledError:
-        connection.raw.interrupt()
-        raise
-    finally:
-        timers[0].cancel()
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _interrupt(self) -> None:
+        self._connection.raw.interrupt()
+        self._timer = self._loop.call_later(INTERRUPT_EVERY, self._interrupt)
 
 
 def _look(raw: sqlite3.Connection, files: StoreFiles, query: Callable[[Rx], T]) -> T:

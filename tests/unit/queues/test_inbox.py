@@ -92,8 +92,9 @@ async def test_heads_are_the_first_rows_of_free_lanes(bench: Bench) -> None:
     await bench.arrives("m:2", lane="one")
     await bench.arrives("m:3", lane="busy")
     third = await bench.arrives("m:4", lane="three")
-    assert [row["id"] for row in await bench.inbox.heads(TELEGRAM, "A", busy_lanes=["busy"])] == [first, third]
-    assert [row["id"] for row in await bench.inbox.heads(TELEGRAM, "A", 1)] == [first]
+    heads = await bench.inbox.heads(TELEGRAM, "A", busy_lanes=["busy"])
+    assert [(head.row["id"], head.more) for head in heads] == [(first, True), (third, False)]
+    assert [head.row["id"] for head in await bench.inbox.heads(TELEGRAM, "A", 1)] == [first]
 
 
 async def test_a_command_is_completed_with_its_effects_and_replies_once(bench: Bench) -> None:

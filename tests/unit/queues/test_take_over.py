@@ -197,5 +197,5 @@ async def test_a_turn_whose_session_another_tool_deleted_ends_and_its_input_is_n
     assert (await bench.turns.take_over("t1", "B")).status == "gone"
 
     assert await bench.turns.orphaned(TELEGRAM) == []
-    (row,) = await bench.inbox.heads(TELEGRAM, "B", limit=5, busy_lanes=[])
+    ((row, _),) = await bench.inbox.heads(TELEGRAM, "B", limit=5, busy_lanes=[])
     assert (row["state"], row["turn_id"], row["payload"]) == ("new", None, {"text": "hello"})

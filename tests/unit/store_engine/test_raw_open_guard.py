@@ -28,6 +28,7 @@ ALLOWED = {
     ("processes.py", "Path('/proc/sys/kernel/random/boot_id').read_text"),  # the kernel
     ("processes.py", "Path(f'/proc/{pid}/stat').read_bytes"),  # the kernel
     ("schema.py", "resources.files('session_store').joinpath(name).read_text"),  # our .sql files
+    ("migration.py", "os.open"),  # the folder, to sync it
     ("ticket.py", "os.open"),  # the lock file, which is not the database
     ("db.py", "self._store.open"),  # ours: opens through SQLite
     ("db.py", "self.open"),
