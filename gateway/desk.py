@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from adapters.base import Place
     from gateway.attachments import Collector
     from gateway.commands import CommandRegistry
-    from gateway.router import Router
+    from gateway.router import Router, Scope
     from gateway.turns import TurnRunner
-    from session_store import Claim, InboxRow, NewInbox, SessionDB, SessionRow, Visibility
+    from session_store import Claim, InboxRow, NewInbox, SessionDB, SessionRow
 
 __all__ = ["Desk", "Typing"]
 
@@ -55,8 +55,9 @@ class _Input:
     """What a turn needs to know of its rows, found out before it is claimed."""
 
     place: Place
+    person_id: str | None
+    scope: Scope
     text: str
-    visible_to: Visibility
     reply_to: str | None
 
 
@@ -122,11 +123,11 @@ class Desk:
         attached = await self._collector.collect(rows)
         if self._closed:
             return False
-        request = await self._router.request(rows, self._holder)
+        known = await self._input(rows)
+        request = await self._router.request(rows, self._holder, known.scope)
         if attached:
             files = [one.attachment for one in attached]
-            request = replace(request, content=content(self._router.content(rows), attached), attachments=files)
-        known = await self._input(rows)
+            request = replace(request, content=content(known.text, attached), attachments=files)
         # Cancelled meanwhile, the claim is still made; whoever made it must know, to let go of it.
         with anyio.CancelScope(shield=True):
             claim = await self._db.turns.claim(request, self._router.judge)
@@ -173,18 +174,18 @@ class Desk:
 
     async def _input(self, rows: Sequence[InboxRow]) -> _Input:
         first = rows[0]
-        place = place_of(first)
-        scope = await self._router.scope(place, first["sender"].get("user_id"), first["person_id"])
         return _Input(
-            place=place,
+            place=place_of(first),
+            person_id=first["person_id"],
+            scope=await self._router.scope_of(first),
             text=self._router.content(rows),
-            visible_to=await self._router.visible_to(place, first["person_id"], scope),
             reply_to=first["payload"].get("message_id"),
         )
 
     async def _run(self, claim: Claim, known: _Input) -> None:
         # Nothing may be awaited between the claim and the runner, which alone lets go of a turn in every case.
-        work = Work(claim, known.place, known.text, known.visible_to, known.reply_to)
+        visible_to = self._router.visible_to(known.place, known.person_id, known.scope, claim.spoken_in)
+        work = Work(claim, known.place, known.text, visible_to, known.reply_to)
         async with self._shown_typing(known.place):
             await self._runner.run(work)
 
@@ -252,7 +253,7 @@ class Desk:
             source=place.platform,
             model=self._router.model,
             user_id=user_id,
-            visible_to=await self._router.visible_to(place, person_id, scope),
+            visible_to=self._router.visible_to(place, person_id, scope, await self._router.spoken_in(person_id)),
             now=time.time(),
             zone=self._router.zone,
         )

@@ -8,7 +8,7 @@ person, a shared one to the room. The reset policy is judged at the time the mes
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -55,6 +55,10 @@ class Router:
         last_active = session["last_active"] if session["last_active"] is not None else session["started_at"]
         return self._policy.judge(last_active, received_at)
 
+    async def scope_of(self, row: InboxRow) -> Scope:
+        """Owner and room of a session that begins with this row."""
+        return await self.scope(place_of(row), row["sender"].get("user_id"), row["person_id"])
+
     async def scope(self, place: Place, user_id: str | None, person_id: str | None) -> Scope:
         """Owner and room of a session at `place` for this sender."""
         room_id = None if place.private else await self._db.places.room_of(place_ref(place))
@@ -70,9 +74,13 @@ class Router:
         owner = room_id if (is_shared or person_id is None) else person_id
         return Scope(owner=owner or "", room_id=room_id, shared=is_shared)
 
-    async def visible_to(self, place: Place, person_id: str | None, scope: Scope) -> Visibility:
+    async def spoken_in(self, person_id: str | None) -> frozenset[str]:
+        """The rooms in which a person has spoken."""
+        return await self._db.places.rooms_of(person_id) if person_id is not None else frozenset()
+
+    @staticmethod
+    def visible_to(place: Place, person_id: str | None, scope: Scope, spoken_in: Collection[str]) -> Visibility:
         """What may be seen by this person in this place."""
-        spoken_in = await self._db.places.rooms_of(person_id) if person_id is not None else frozenset[str]()
         return visibility(person_id, place, scope.room_id, spoken_in, shared=scope.shared)
 
     @staticmethod
@@ -80,12 +88,11 @@ class Router:
         """The text of a turn's input."""
         return joined(_texts(rows))
 
-    async def request(self, rows: Sequence[InboxRow], holder: str) -> ClaimRequest:
-        """What the claim of these rows (one turn's input, oldest first) needs to know."""
+    async def request(self, rows: Sequence[InboxRow], holder: str, scope: Scope | None = None) -> ClaimRequest:
+        """What the claim of these rows (one turn's input, oldest first) needs to know. scope: theirs, if known."""
         first = rows[0]
+        scope = scope or await self.scope_of(first)
         place = place_of(first)
-        user_id = first["sender"].get("user_id")
-        scope = await self.scope(place, user_id, first["person_id"])
         local = place.platform in LOCAL_PLATFORMS
         return ClaimRequest(
             inbox_ids=[row["id"] for row in rows],
@@ -103,7 +110,7 @@ class Router:
             room_id=scope.room_id,
             platform_message_id=first["payload"].get("message_id"),
             model=self.model,
-            user_id=user_id,
+            user_id=first["sender"].get("user_id"),
             note=_note(rows, named=scope.shared),
             texts=_texts(rows),
         )

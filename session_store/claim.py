@@ -26,7 +26,7 @@ from session_store.messages import insert_message
 from session_store.models import Claim, ClaimRequest, Fence, NewMessage
 from session_store.notes import add_note
 from session_store.outbox import Origin
-from session_store.places import place_id, present, touch_member
+from session_store.places import place_id, present, rooms_of, touch_member
 from session_store.rows import SessionRow
 from session_store.sessions import end_session_row, insert_session, reopen_session_row, session_row
 from session_store.tx import Row, Rx, Tx
@@ -64,7 +64,7 @@ def fence_of(turn: Row) -> Fence:
     return Fence(turn["root_id"], turn["id"], turn["holder"], turn["fence"])
 
 
-def as_claim(turn: Row) -> Claim:
+def as_claim(rx: Rx, turn: Row) -> Claim:
     """Return a running turn as the claim that its holder has."""
     return Claim(
         "claimed",
@@ -75,6 +75,7 @@ def as_claim(turn: Row) -> Claim:
         reset_reason=turn["reset_reason"],
         previous_session_id=turn["previous_session_id"],
         attempt=turn["attempt"],
+        spoken_in=rooms_of(rx, turn["person_id"]) if turn["person_id"] is not None else frozenset(),
     )
 
 
@@ -94,7 +95,7 @@ def claim(tx: Tx, request: ClaimRequest, judge: Judge) -> Claim:
     known = tx.one(TURN, (request.turn_id,))
     if known is not None:
         mine = known["holder"] == request.holder and leases.holds(tx, fence_of(known))
-        return as_claim(known) if mine else Claim("gone")
+        return as_claim(tx, known) if mine else Claim("gone")
     received_at = _received_at(tx, request)
     if received_at is None:
         return Claim("gone")
@@ -152,7 +153,7 @@ def _begin(tx: Tx, request: ClaimRequest, received_at: float, plan: _Plan, numbe
     if not plan.fresh:
         said = Origin(plan.session_id, message_id, request.turn_id, request.inbox_ids[0])
         copy_question(tx, plan.root_id, said, request.content)
-    return as_claim(the_turn(tx, request.turn_id))
+    return as_claim(tx, the_turn(tx, request.turn_id))
 
 
 def _received_at(tx: Tx, request: ClaimRequest) -> float | None:

@@ -297,6 +297,7 @@ class Claim:
     (read the rows again).
     reset_reason: why an older session was ended for this message ('idle', 'daily'), or None.
     orphan: only when busy, the turn in the way if its process is gone; it must be taken over before this claim can win.
+    spoken_in: the rooms in which the person of the turn has spoken.
     """
 
     status: Literal["claimed", "busy", "gone", "changed"]
@@ -308,6 +309,7 @@ class Claim:
     previous_session_id: str | None = None
     attempt: int = 1
     orphan: str | None = None
+    spoken_in: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

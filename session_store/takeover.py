@@ -82,4 +82,4 @@ def take_over(tx: Tx, turn_id: str, holder: str) -> Claim:
     counts = turn["reason"] != SHUTDOWN
     tx.run(TAKE_OVER, (holder, number, live_tip(tx, turn["session_id"]), int(counts), turn_id))
     inbox.retake(tx, turn_id, holder, counts=counts)
-    return as_claim(the_turn(tx, turn_id))
+    return as_claim(tx, the_turn(tx, turn_id))
