@@ -197,6 +197,7 @@ class DiscordAccount(ChatAccount):
 _HostName = Annotated[str | None, Field(pattern=r"^[A-Za-z0-9.:_-]+$", max_length=253)]
 _Port = Annotated[Number, Field(ge=1, le=65535)]
 _Tls = Literal["tls", "starttls", "none"]
+_CommandLine = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=100)]
 _PORT = "a whole number from 1 to 65535"
 _TLS = "`tls`, `starttls` or `none`"
 
@@ -209,6 +210,11 @@ class EmailAccount(Account):
     address: MailAddress | None = setting(None, "a mail address, or null", "The address of the mailbox.")
     username: Annotated[str | None, Field(min_length=1, max_length=254)] = setting(
         None, "a name, or null", "The name to log in with; null is the address."
+    )
+    token_command: _CommandLine = setting(
+        (),
+        'a list of a program and its arguments, for example ["oama", "access", "me@example.org"]',
+        "A command that prints an access token, instead of a password, for providers that want OAuth 2.",
     )
     password: Password = setting(
         None, "a password, or null", "The password of the mailbox; many providers want one made for this program."
@@ -239,10 +245,19 @@ class EmailAccount(Account):
         "Believe every `From` as it stands. Only for servers to which nobody else can send mail.",
     )
 
-    @field_validator("address", "password", "imap_host", "smtp_host")
+    @field_validator("address", "imap_host", "smtp_host")
     @classmethod
     def _facts_if_enabled(cls, value: Any, info: ValidationInfo) -> Any:
         return _needed(value, info, "your mail provider tells it")
+
+    @field_validator("password")
+    @classmethod
+    def _one_secret(cls, password: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if not info.data.get("token_command"):
+            return _needed(password, info, "your mail provider tells it; or set token_command")
+        if password is not None:
+            raise rule("is set beside token_command; an account has only one of them")
+        return None
 
     @field_validator("trust_from")
     @classmethod

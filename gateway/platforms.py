@@ -147,6 +147,7 @@ def _email(account: str, mailbox: EmailAccount) -> Adapter:
         folder=mailbox.folder,
         authserv_id=mailbox.authserv_id,
         trust_from=mailbox.trust_from,
+        token_command=mailbox.token_command,
     )
     return EmailAdapter(account, facts)
 

@@ -9,7 +9,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["MailAccount", "Server", "tls_context"]
+__all__ = ["MailAccount", "Server", "refused_login", "tls_context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class MailAccount:
 
     address: its own address, in canonical form. authserv_id: the name under which its receiving server reports what it
     checked; None: no report is believed. trust_from: believe every From, for servers that nobody else can reach.
+    token_command: prints an access token that stands in for the password.
     """
 
     address: str
@@ -37,11 +38,20 @@ class MailAccount:
     folder: str = "INBOX"
     authserv_id: str | None = None
     trust_from: bool = False
+    token_command: tuple[str, ...] = ()
 
     @property
     def domain(self) -> str:
         """The domain of the address."""
         return self.address.rpartition("@")[2]
+
+
+def refused_login(account: MailAccount, server: Server, words: str) -> str:
+    """Return a sentence for people about a server that does not let this account in."""
+    what, where = ("user name or password", "both under platforms.email")
+    if account.token_command:
+        what, where = "access token", "token_command and username under platforms.email"
+    return f"The mail server {server.host} refused the {what} of {account.address} ({words}); check {where}."
 
 
 def tls_context() -> ssl.SSLContext:

@@ -37,6 +37,7 @@ from adapters.base import (
 )
 from adapters.email.account import MailAccount, tls_context
 from adapters.email.composing import Letter, answer, opening
+from adapters.email.credentials import NoToken
 from adapters.email.fetching import fetch_part
 from adapters.email.formatting import MAX_CHARACTERS, render
 from adapters.email.imap import FetchedMail, ImapError
@@ -236,6 +237,8 @@ class EmailAdapter:
     async def _first_connect(self, receiver: Receiver) -> None:
         try:
             await receiver.connect()
+        except NoToken as error:
+            self._report(AdapterState.RETRYING, str(error))
         except ImapError as error:
             self._report(AdapterState.RETRYING, unreachable(self._mailbox.imap, error))
         else:

@@ -14,6 +14,7 @@ from typing import Final
 from adapters.base import FetchError, Write
 from adapters.email.account import MailAccount
 from adapters.email.attached import PartAddress, address_of
+from adapters.email.credentials import NoToken, credentials
 from adapters.email.imap import ImapClient, ImapError
 from adapters.email.unpacking import unpacker
 
@@ -30,14 +31,14 @@ async def fetch_part(account: MailAccount, context: ssl.SSLContext, reference: s
     try:
         client = await ImapClient.open(account.imap, context)
         try:
-            await client.login(account.username, account.password)
+            await client.login(await credentials(account))
             folder = await client.select(account.folder)
             if folder.uid_validity != address.uid_validity:
                 raise FetchError("the mailbox has numbered its mails anew", again=False)
             await _read(client, address, write)
         finally:
             await client.close()
-    except ImapError as error:
+    except (ImapError, NoToken) as error:
         raise FetchError(f"the mailbox cannot be read now: {error}".rstrip("."), again=True) from error
 
 

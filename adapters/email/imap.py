@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from adapters.email.account import Server
+from adapters.email.credentials import Credentials
 
 __all__ = ["CommandRefused", "ConnectionLost", "FetchedMail", "Folder", "ImapClient", "ImapError"]
 
@@ -121,15 +122,19 @@ class ImapClient:
             raise
         return client
 
-    async def login(self, username: str, password: str) -> None:
+    async def login(self, who: Credentials) -> None:
         """Prove who we are; raises CommandRefused for wrong secrets."""
-        if "AUTH=PLAIN" in self.capabilities:
-            secret = base64.b64encode(b"\0".join((b"", username.encode(), password.encode())))
+        if who.token and "AUTH=XOAUTH2" not in self.capabilities:
+            raise CommandRefused("the server takes no access tokens (XOAUTH2) here", "CANNOT")
+        if who.token:
+            await self._command(b"AUTHENTICATE XOAUTH2", base64.b64encode(who.xoauth2()))
+        elif "AUTH=PLAIN" in self.capabilities:
+            secret = base64.b64encode(b"\0".join((b"", who.username.encode(), who.secret.encode())))
             await self._command(b"AUTHENTICATE PLAIN", secret)
         elif "LOGINDISABLED" in self.capabilities:
             raise CommandRefused("the server takes passwords only over an encrypted connection", "PRIVACYREQUIRED")
         else:
-            await self._command(b" ".join((b"LOGIN", _quoted(username), _quoted(password))))
+            await self._command(b" ".join((b"LOGIN", _quoted(who.username), _quoted(who.secret))))
         await self._learn()
 
     async def select(self, folder: str) -> Folder:
@@ -229,6 +234,11 @@ class ImapClient:
         answer = self._send(command)
         if secret is not None and self._go_ahead is not None and await self._bounded(self._go_ahead):
             self._write(secret + b"\r\n")
+            if not answer.done():
+                self._go_ahead = asyncio.get_running_loop().create_future()
+                if await self._bounded(self._go_ahead):
+                    # It says what is wrong in a form of its own, and refuses in words once that is acknowledged.
+                    self._write(b"\r\n")
         end = self._judged(await self._bounded(answer))
         return self._lines, end
 

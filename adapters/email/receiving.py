@@ -23,7 +23,8 @@ from typing import Final
 import structlog
 
 from adapters.base import AdapterState, Deliver, InboundMessage, Verdict
-from adapters.email.account import MailAccount, Server
+from adapters.email.account import MailAccount, Server, refused_login
+from adapters.email.credentials import NoToken, credentials
 from adapters.email.imap import CommandRefused, ConnectionLost, FetchedMail, Folder, ImapClient, ImapError
 from adapters.email.mails import NotForUs
 
@@ -117,7 +118,11 @@ class Receiver:
 
     async def _log_in(self, client: ImapClient) -> None:
         try:
-            await client.login(self._account.username, self._account.password)
+            await client.login(await credentials(self._account))
+        except NoToken as error:
+            if error.lasting:
+                raise Misconfigured(str(error)) from error
+            raise
         except CommandRefused as error:
             if error.code in _NOT_NOW:
                 raise
@@ -126,10 +131,7 @@ class Receiver:
                     f"The mail server {self._account.imap.host} takes passwords only over an encrypted connection: "
                     "set imap_tls under platforms.email to tls or starttls."
                 ) from error
-            raise Misconfigured(
-                f"The mail server {self._account.imap.host} refused the user name or password of "
-                f"{self._account.address} ({error}); check both under platforms.email."
-            ) from error
+            raise Misconfigured(refused_login(self._account, self._account.imap, str(error))) from error
 
     async def _select(self, client: ImapClient) -> Folder:
         try:
@@ -151,7 +153,7 @@ class Receiver:
     async def _failed(self, error: Exception) -> None:
         self._failures += 1
         refused = isinstance(error, Misconfigured)
-        if refused:
+        if refused or isinstance(error, NoToken):
             problem = str(error)
         elif isinstance(error, ImapError):
             problem = unreachable(self._account.imap, error)

@@ -6,7 +6,8 @@ Which error means what:
   servers and mail programs that know doubles show it once; there is nothing to ask beforehand, since what was sent is
   in no folder that every server keeps.
 - a status 4xx at any step ("not now": greylisting, quotas, load): `RetryLater`.
-- the password or our own address refused for good: `RetryLater` for the whole account, until a person mends it.
+- the password, the access token or our own address refused for good, or no token to be had: `RetryLater` for the whole
+  account, until a person mends it.
 - the recipient unknown: `Gone`. Any other status 5xx (policy, size, content): `Refused`.
 Limits: `STEP_SECONDS` for one step; one connection per mail.
 """
@@ -28,8 +29,9 @@ from aiosmtplib import (
 )
 
 from adapters.base import Gone, Refused, RetryLater, SendError, UnknownOutcome
-from adapters.email.account import MailAccount
+from adapters.email.account import MailAccount, refused_login
 from adapters.email.composing import Letter
+from adapters.email.credentials import NoToken, credentials
 
 __all__ = ["Transmission", "login_refusal"]
 
@@ -62,6 +64,8 @@ class Transmission:
             await self._client.rcpt(letter.recipient)
             self.begun = True
             await self._client.data(letter.raw)
+        except NoToken as error:
+            raise RetryLater(str(error), _ACCOUNT_REFUSED, whole_account=True) from error
         except (SMTPException, OSError, ValueError) as error:
             raise self._meaning(error) from error
         else:
@@ -91,7 +95,8 @@ class Transmission:
 
     def _refusal(self, error: SMTPResponseException, words: str) -> SendError:
         if isinstance(error, SMTPAuthenticationError):
-            return RetryLater(_wrong_password(self._account, words), _ACCOUNT_REFUSED, whole_account=True)
+            problem = refused_login(self._account, self._account.smtp, words)
+            return RetryLater(problem, _ACCOUNT_REFUSED, whole_account=True)
         if isinstance(error, SMTPSenderRefused) and error.code != _TOO_LARGE:
             return RetryLater(
                 f"The mail server does not let this account send as {self._account.address} ({words}); check "
@@ -112,8 +117,11 @@ async def login_refusal(account: MailAccount, context: ssl.SSLContext) -> str | 
     try:
         await _log_in(client, account)
         await _leave(client)
+    except NoToken as error:
+        return str(error) if error.lasting else None
     except SMTPAuthenticationError as error:
-        return _wrong_password(account, f"{error.code} {error.message}") if error.code >= _PERMANENT else None
+        words = " ".join(f"{error.code} {error.message}".split())
+        return refused_login(account, account.smtp, words) if error.code >= _PERMANENT else None
     except (SMTPException, OSError, ValueError):
         return None
     finally:
@@ -137,18 +145,16 @@ async def _log_in(client: SMTP, account: MailAccount) -> None:
     """Connect; a server that asks for no password (one of the house) gets none."""
     await client.connect()
     await client.ehlo()
-    if client.supported_auth_methods:
-        await client.login(account.username, account.password)
+    if not client.server_auth_methods:
+        return
+    who = await credentials(account)
+    if who.token:
+        await client.auth_xoauth2(who.username, who.secret)
+    elif client.supported_auth_methods:
+        await client.login(who.username, who.secret)
 
 
 async def _leave(client: SMTP) -> None:
     """Say goodbye; what was sent is sent, whatever the server answers."""
     with contextlib.suppress(SMTPException, OSError):
         await client.quit(timeout=QUIT_SECONDS)
-
-
-def _wrong_password(account: MailAccount, words: str) -> str:
-    return (
-        f"The mail server {account.smtp.host} refused the user name or password of {account.address} "
-        f"({' '.join(words.split())}); check both under platforms.email."
-    )

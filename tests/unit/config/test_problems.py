@@ -95,6 +95,14 @@ def problems(home: Path, text: str | bytes, environ: Mapping[str, str] | None = 
             f"platforms: {{email: {{{MAILBOX.replace('p w', 'null')}, authserv_id: mx}}}}",
             "platforms.email.password is missing",
         ),
+        (
+            f"platforms: {{email: {{{MAILBOX}, token_command: [x], authserv_id: mx}}}}",
+            "platforms.email.password is set beside token_command; an account has only one of them",
+        ),
+        (
+            "platforms: {email: {token_command: x}}",
+            'platforms.email.token_command is "x"; expected a list of a program and its arguments',
+        ),
         (f"platforms: {{email: {{{MAILBOX}}}}}", "platforms.email.trust_from is false and authserv_id is missing"),
         (
             "platforms: {email: [{address: a@x}, {name: b, address: A@X}]}",

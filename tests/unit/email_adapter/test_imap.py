@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from adapters.email import Server, imap
+from adapters.email.credentials import Credentials
 from adapters.email.imap import CommandRefused, ConnectionLost, FetchedMail, Folder, ImapClient
 from tests.servers.scripted_imap import DEFAULT, Script, serving
 
@@ -174,11 +175,11 @@ async def test_what_is_said_before_encryption_counts_for_nothing(monkeypatch: py
 async def test_the_old_way_to_log_in_quotes_what_it_must() -> None:
     """Nothing in a password can become a command; what the old way cannot carry is refused here."""
     async with connected() as (client, script):
-        await client.login("ann", 'a"b\\c')
+        await client.login(Credentials("ann", 'a"b\\c'))
         assert b't2 LOGIN "ann" "a\\"b\\\\c"' in script.heard
         for impossible in ("pässword", "a\r\nt9 DELETE INBOX"):
             with pytest.raises(CommandRefused):
-                await client.login("ann", impossible)
+                await client.login(Credentials("ann", impossible))
 
     assert len(script.heard) == 4
 
@@ -187,9 +188,39 @@ async def test_the_new_way_carries_every_password() -> None:
     """It is encoded."""
     capability = b"* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n{tag} OK\r\n"
     async with connected(CAPABILITY=capability, AUTHENTICATE=b"+ \r\nt2 OK in\r\n") as (client, script):
-        await client.login("ann", "pä ss\n")
+        await client.login(Credentials("ann", "pä ss\n"))
 
         assert b"AGFubgBww6Qgc3MK" in script.heard
+
+
+TOKENS = b"* CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=XOAUTH2\r\n{tag} OK\r\n"
+
+
+async def test_a_token_goes_its_own_way() -> None:
+    """Never as a password."""
+    async with connected(CAPABILITY=TOKENS, AUTHENTICATE=b"+ \r\nt2 OK in\r\n") as (client, script):
+        await client.login(Credentials("ann@x", "ya29.token", token=True))
+
+        assert script.heard[1:3] == [b"t2 AUTHENTICATE XOAUTH2", b"dXNlcj1hbm5AeAFhdXRoPUJlYXJlciB5YTI5LnRva2VuAQE="]
+
+
+async def test_a_token_that_is_refused_is_refused_in_words() -> None:
+    """Once what the server says in its own form is acknowledged: it waits for that."""
+    async with connected(
+        CAPABILITY=TOKENS, AUTHENTICATE=b"+ \r\n+ eyJzdGF0dXMiOiI0MDAifQ==\r\nt2 NO [AUTHENTICATIONFAILED] No\r\n"
+    ) as (client, _):
+        with pytest.raises(CommandRefused, match="No") as caught:
+            await client.login(Credentials("ann", "old", token=True))
+
+    assert caught.value.code == "AUTHENTICATIONFAILED"
+
+
+async def test_a_server_that_knows_no_tokens_gets_none() -> None:
+    """It would be sent to a server that cannot judge it."""
+    async with connected(CAPABILITY=b"* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n{tag} OK\r\n") as (client, script):
+        with pytest.raises(CommandRefused, match="no access tokens"):
+            await client.login(Credentials("ann", "token", token=True))
+        assert script.heard == [b"t1 CAPABILITY"]
 
 
 async def test_no_password_goes_where_none_is_wanted() -> None:
@@ -197,7 +228,7 @@ async def test_no_password_goes_where_none_is_wanted() -> None:
     capability = b"* CAPABILITY IMAP4rev1 LOGINDISABLED\r\n{tag} OK\r\n"
     async with connected(CAPABILITY=capability) as (client, script):
         with pytest.raises(CommandRefused, match="only over an encrypted connection"):
-            await client.login("ann", "secret")
+            await client.login(Credentials("ann", "secret"))
 
     assert not any(b"secret" in line for line in script.heard)
 
