@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Contexts", "Seen"]
 
+_TOOLS_TOKENS = json_tokens(SCHEMAS)
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -42,16 +44,23 @@ class Seen:
 
 
 class Contexts:
-    """Makes the contexts of turns, each within `limit` tokens. zone: in which the tools write times, None: our own."""
+    """Makes the contexts of turns, each within `limit` tokens.
 
-    def __init__(self, db: SessionDB, *, limit: int, zone: ZoneInfo | None = None) -> None:
+    zone: in which the tools write times, None: our own. history: whether what was said before the question is shown.
+    """
+
+    def __init__(self, db: SessionDB, *, limit: int, zone: ZoneInfo | None = None, history: bool = True) -> None:
         self._db = db
         self._zone = zone
+        self._history = history
         self.limit = limit
 
     async def seen(self, session_id: str, question: int | None = None) -> Seen:
         """What the model sees of a conversation now. question: the message that is to be answered."""
-        view = await self._db.context_view(session_id, limit=self.limit, question=question, annotate=annotated)
+        since = None if self._history else question
+        view = await self._db.context_view(
+            session_id, limit=self.limit, question=question, since=since, annotate=annotated
+        )
         fixed = _fixed_tokens(view.session)
         shown = fitted(view.rows, self.limit - fixed, summary=view.summary, question=question, whole=view.whole)
         return Seen(view, shown, shown.tokens + fixed, self.limit)
@@ -69,7 +78,7 @@ class Contexts:
         session = seen.view.session
         root = (session["root_id"] if session else None) or session_id
         tools = TurnTools(self._db, narrowed(visible_to, session), root, question_id=message_id, zone=self._zone)
-        files = await self._files(message_id)
+        files = seen.view.files
         whole = await self._stored_text(session_id, message_id) if files and message_id is not None else None
         return AgentContext(
             session_id=session_id,
@@ -83,11 +92,6 @@ class Contexts:
             attachments=[file for row in files if (file := await self._file(row)) is not None],
             system_prompt=session["system_prompt"] if session else None,
         )
-
-    async def _files(self, message_id: int | None) -> list[AttachmentRow]:
-        if message_id is None:
-            return []
-        return (await self._db.attachments.of_messages([message_id])).get(message_id, [])
 
     async def _stored_text(self, session_id: str, message_id: int) -> str | None:
         """The text of a message as it was stored, with its files."""
@@ -105,4 +109,4 @@ class Contexts:
 def _fixed_tokens(session: SessionRow | None) -> int:
     """What the model is told in every turn whatever was said: the session's system prompt and the tools."""
     prompt = session["system_prompt"] if session is not None else None
-    return text_tokens(prompt or "") + json_tokens(SCHEMAS)
+    return text_tokens(prompt or "") + _TOOLS_TOKENS

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gateway.agents import make_agent
-from gateway.agents.base import Steerable
+from gateway.agents.base import Sparing, Steerable
 from gateway.attachments import Collector
 from gateway.commands import default_registry
 from gateway.context import Contexts
@@ -50,7 +50,8 @@ class Workshop:
         self.commands = default_registry()
         self.router = Router(settings, db, self.agent.model)
         self.steering = settings.busy == "steer" and isinstance(self.agent, Steerable) and self.agent.steerable
-        self.contexts = Contexts(db, limit=settings.agent.context_tokens, zone=self.router.zone)
+        history = not isinstance(self.agent, Sparing) or self.agent.needs_history
+        self.contexts = Contexts(db, limit=settings.agent.context_tokens, zone=self.router.zone, history=history)
         self.runner = TurnRunner(db, self.agent, self.live, self.contexts, steering=self.steering)
         collector = Collector(db, adapters or {}, settings)
         self.desk = Desk(

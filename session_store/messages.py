@@ -255,9 +255,10 @@ class Messages:
         *,
         limit: int | None = None,
         question: int | None = None,
+        since: int | None = None,
         annotate: Annotate | None = None,
     ) -> View:
         """Return what is seen of this conversation as rows, the newest as far as `limit` tokens go (see `view`)."""
         return await self._engine.read(
-            lambda rx: context_view(rx, session_id, limit=limit, question=question, annotate=annotate)
+            lambda rx: context_view(rx, session_id, limit=limit, question=question, since=since, annotate=annotate)
         )

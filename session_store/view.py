@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from session_store.attachments import attachments_of
 from session_store.decoding import decode_message
 from session_store.lineage import live_tip, root_of
 from session_store.notes import Annotate, changes_for, notes_of
-from session_store.rows import MessageRow, SessionRow
+from session_store.rows import AttachmentRow, MessageRow, SessionRow
 from session_store.tx import Row, Rx
 
 __all__ = ["MAX_ROWS", "View", "context_view", "row_tokens", "seen_from", "segments", "summary_op", "text_tokens"]
@@ -49,13 +50,15 @@ _MORE_TEXTS = ("codex_reasoning_items", "codex_message_items")
 class View:
     """What is seen of a conversation: its live session, the summary of what came before, the tail, oldest first.
 
-    whole: False if older messages of the tail were left out, because they cost more than was asked for.
+    whole: False if older messages of the tail were left out, because they cost more than was asked for, or are older
+    than what was asked for. files: those of the question.
     """
 
     session: SessionRow | None = None
     summary: str | None = None
     rows: list[MessageRow] = field(default_factory=list)
     whole: bool = True
+    files: list[AttachmentRow] = field(default_factory=list)
 
 
 def summary_op(session_id: str) -> str:
@@ -95,24 +98,26 @@ def seen_from(rx: Rx, tip: SessionRow) -> int:
     return 0 if tip["context_from"] is None or rx.one(_PARENT, (tip["id"],)) is None else tip["context_from"]
 
 
-def context_view(
+def context_view(  # noqa: PLR0913 - each says what is read, by name
     rx: Rx,
     session_id: str,
     *,
     limit: int | None = None,
     question: int | None = None,
+    since: int | None = None,
     annotate: Annotate | None = None,
 ) -> View:
     """Return what is seen of the conversation that `session_id` belongs to.
 
     limit: tokens; reading stops at the message that exceeds them. question: a message that is in the view in any case,
-    if it is there and was not taken back. annotate: gives each user message its notes.
+    if it is there and was not taken back. since: the oldest message that is read at all. annotate: gives each user
+    message its notes.
     """
     if rx.one(_SESSION, (session_id,)) is None:
         return View()
     tip: SessionRow = rx.one(_SESSION, (live_tip(rx, session_id),))  # type: ignore[assignment]
     summary = rx.one(_BY_OPERATION, (summary_op(tip["id"]),))
-    stored, whole = _tail(rx, tip, limit)
+    stored, whole = _tail(rx, tip, limit, since or 0)
     if question is not None and all(row["id"] != question for row in stored):
         asked = rx.one(_BY_ID, (question,))
         stored = [asked, *stored] if asked is not None else stored
@@ -120,17 +125,18 @@ def context_view(
     if annotate is not None:
         _annotated(rx, tip, rows, annotate, cut=not whole)
     text = decode_message(summary)["content"] if summary is not None else None
-    return View(tip, text if isinstance(text, str) else None, rows, whole)
+    files = [] if question is None else attachments_of(rx, [question]).get(question, [])
+    return View(tip, text if isinstance(text, str) else None, rows, whole, files)
 
 
-def _tail(rx: Rx, tip: SessionRow, limit: int | None) -> tuple[list[Row], bool]:
+def _tail(rx: Rx, tip: SessionRow, limit: int | None, since: int) -> tuple[list[Row], bool]:
     """The rows of the tail, oldest first, and whether these are all of it."""
     mark = seen_from(rx, tip)
     found: list[Row] = []
     left = limit
     for segment in segments(rx, tip) if mark else [tip["id"]]:
         for row in rx.each(_TAIL, (segment, mark, MAX_ROWS)):
-            if left is not None and left <= 0:
+            if row["id"] < since or (left is not None and left <= 0):
                 return _in_order(found), False
             found.append(row)
             left = None if left is None else left - row_tokens(row)

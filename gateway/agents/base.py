@@ -25,6 +25,7 @@ __all__ = [
     "AttachedFile",
     "Final",
     "Reasoning",
+    "Sparing",
     "Steerable",
     "Steering",
     "SummaryRequest",
@@ -201,6 +202,16 @@ class Titling(Protocol):
 
         Raises AgentError. history: provider format, the first exchange.
         """
+        ...
+
+
+@runtime_checkable
+class Sparing(Protocol):
+    """What an agent also has that may do without what was said before; what it does not look at is not read."""
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether its `AgentContext.conversation` begins before the message that is to be answered."""
         ...
 
 

@@ -56,6 +56,11 @@ class RecallAgent:
         """Name stored in `sessions.model`."""
         return "recall"
 
+    @property
+    def needs_history(self) -> bool:
+        """It searches the history instead of reading it."""
+        return False
+
     async def run(self, context: AgentContext) -> AsyncIterator[AgentEvent]:
         """Work one turn: confirm what was told, or search and answer."""
         said = context.text if context.words is None else context.words
@@ -105,7 +110,7 @@ def _term(word: str) -> str:
 
 
 def _call_id(context: AgentContext, number: int) -> str:
-    """Return an id that no other call of this conversation has, also when an interrupted turn is run again."""
+    """Return an id that no other call of any turn has, also when an interrupted turn is run again."""
     name = hashlib.sha256(context.turn_id.encode("utf-8", "replace")).hexdigest()[:16]
     used = {call.get("id") for message in context.conversation for call in message.get("tool_calls") or ()}
     attempt = 0

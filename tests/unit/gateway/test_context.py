@@ -29,6 +29,24 @@ async def test_the_conversation_ends_with_the_message_to_be_answered(db: Session
     ]
 
 
+async def test_an_agent_that_does_without_the_history_is_shown_the_question_and_what_was_done_about_it(
+    db: SessionDB,
+) -> None:
+    """Nothing older is even read, however long the conversation is."""
+    await db.create_session("s", "cli", owner="owner")
+    await db.append_message("s", "user", "tea is in the box")
+    await db.append_message("s", "assistant", "Kept.")
+    question = await db.append_message("s", "user", "where is tea?")
+    await db.append_message("s", "assistant", tool_calls=[CALL])
+    contexts = Contexts(db, limit=LIMIT, history=False)
+    context = await contexts.build("s", "t", "where is tea?", OWNER, question)
+    assert [message["role"] for message in context.conversation] == ["user", "assistant", "tool"]
+    assert context.conversation[0]["content"] == "where is tea?"
+    seen = await contexts.seen("s", question)
+    assert [row["id"] for row in seen.view.rows] == [question, question + 1]
+    assert not seen.view.whole
+
+
 async def test_an_open_call_of_an_interrupted_attempt_reads_as_interrupted(db: SessionDB) -> None:
     """Run again, the turn sees what was begun, answered; the stored rows are not touched."""
     await db.create_session("s", "cli", owner="owner")
