@@ -24,6 +24,7 @@ from gateway.accounts import lock_account
 from gateway.attention import Attention
 from gateway.delivery import Delivery
 from gateway.entrances import Entrances
+from gateway.handoff import Handoffs
 from gateway.heart import Heart
 from gateway.inbox import InboundEdge
 from gateway.lanes import Lanes
@@ -117,6 +118,7 @@ class _Service:
         self._attention = Attention(db, self._owned, settings.busy, steering=workshop.steering)
         self._lanes = Lanes(db, self._owned, holder, workshop.desk)
         self._recovery = Recovery(db, workshop.desk, self._owned)
+        self._handoffs = Handoffs(workshop, adapters)
         self._rows_ended = anyio.Event()
         self._web_ended = anyio.Event()
 
@@ -180,6 +182,7 @@ class _Service:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._lanes.run)
             tasks.start_soon(self._recovery.run)
+            tasks.start_soon(self._handoffs.run)
             tasks.start_soon(self._delivery.run)
         self._rows_ended.set()
 
@@ -191,6 +194,7 @@ class _Service:
         runner = self._workshop.runner
         self._lanes.close()
         self._recovery.close()
+        self._handoffs.close()
         self._workshop.desk.close()
         with anyio.move_on_after(TURNS_SECONDS):
             await runner.idle()

@@ -256,6 +256,7 @@ class Desk:
             visible_to=self._router.visible_to(place, person_id, scope, await self._router.spoken_in(person_id)),
             now=time.time(),
             zone=self._router.zone,
+            settings=self._router.settings,
         )
 
     # --- what cannot be worked ---------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ the platform may be told. A repeated delivery changes nothing. When it raises, t
 safe also if the event was recorded. What Threadline does not answer it does not store, and of who said it neither.
 A command for another bot is not answered; a caption of an album is never a command. An edit or a delete changes what is
 stored of its message and begins no turn, whatever it says. A chat that has moved is known under both its ids. Bots that
-are let in may say so much and no more. `report` is the `report` of every adapter: it keeps what they cannot read.
+are let in may say so much and no more, and nothing of what another account of this home has sent. `report` is the
+`report` of every adapter: it keeps what they cannot read.
 Limits: of buttons and memberships nothing is recorded; an edit never addresses the agent for the first time.
 """
 
@@ -82,7 +83,7 @@ class InboundEdge:
             return Verdict.DENIED
         if message.kind == "edit":
             return await self._edited(message)
-        if message.kind not in {"message", "command"}:
+        if message.kind not in {"message", "command"} or (message.sender.is_bot and await self._is_ours(message)):
             return Verdict.IGNORED
         return await self._said(await self._where_it_is_now(message), admission)
 
@@ -123,6 +124,11 @@ class InboundEdge:
             _log.warning("bot_not_heard", chat=message.place.chat, bot=message.sender.user_id)
             return Verdict.IGNORED
         return Verdict.ACCEPTED if accepted.created else Verdict.DUPLICATE
+
+    async def _is_ours(self, message: InboundMessage) -> bool:
+        """Whether a bot says what another account of this home has sent: copies of linked places go round no circle."""
+        place = message.place
+        return await self._db.links.was_copied(place.platform, place.chat, message.message_id, message.text)
 
     def _key(self, message: InboundMessage) -> str:
         return session_key(

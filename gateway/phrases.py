@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import humanize
 
-__all__ = ["age", "clock", "entrance", "folded", "harmless", "inert", "one_line", "plural", "until"]
+__all__ = ["age", "clock", "entrance", "folded", "harmless", "inert", "one_line", "plural", "spoken_at", "until"]
 
 #: How entrances are written where their name with a capital letter is not it.
 _ENTRANCES = {"cli": "terminal", "web": "web", "email": "e-mail"}
@@ -47,6 +47,11 @@ def clock(then: float) -> str:
 def entrance(source: str) -> str:
     """The name of an entrance or platform as people write it: `terminal`, `web`, `Telegram`."""
     return _ENTRANCES.get(source, source.capitalize())
+
+
+def spoken_at(source: str) -> str:
+    """Where something was said, as it is written behind a name: `in the terminal`, `on the web`, `on Slack`."""
+    return {"cli": "in the terminal", "web": "on the web", "email": "by e-mail"}.get(source, f"on {entrance(source)}")
 
 
 def plural(count: int, noun: str) -> str:

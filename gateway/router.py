@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from gateway.ids import new_session_id, new_turn_id
-from gateway.keys import shared
+from gateway.keys import session_key, shared
+from gateway.phrases import inert, spoken_at
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
 from gateway.reset import ResetPolicy
 from gateway.visibility import visibility
@@ -42,7 +43,7 @@ class Router:
     """Routing rules of one configuration."""
 
     def __init__(self, settings: Settings, db: SessionDB, model: str) -> None:
-        self._settings = settings
+        self.settings = settings
         self._db = db
         self.model = model
         reset = settings.session_reset
@@ -59,14 +60,23 @@ class Router:
         """Owner and room of a session that begins with this row."""
         return await self.scope(place_of(row), row["sender"].get("user_id"), row["person_id"])
 
+    def key(self, place: Place, user_id: str | None) -> str:
+        """The key of the next message of this user at `place`."""
+        return session_key(
+            place,
+            user_id,
+            group_sessions_per_user=self.settings.group_sessions_per_user,
+            thread_sessions_per_user=self.settings.thread_sessions_per_user,
+        )
+
     async def scope(self, place: Place, user_id: str | None, person_id: str | None) -> Scope:
         """Owner and room of a session at `place` for this sender."""
         room_id = None if place.private else await self._db.places.room_of(place_ref(place))
         is_shared = shared(
             place,
             user_id,
-            group_sessions_per_user=self._settings.group_sessions_per_user,
-            thread_sessions_per_user=self._settings.thread_sessions_per_user,
+            group_sessions_per_user=self.settings.group_sessions_per_user,
+            thread_sessions_per_user=self.settings.thread_sessions_per_user,
         )
         if room_id is None and person_id is None:
             # A direct chat without a person: only possible where everybody is allowed. It gets a scope of its own.
@@ -113,11 +123,19 @@ class Router:
             user_id=first["sender"].get("user_id"),
             note=_note(rows, named=scope.shared),
             texts=_texts(rows),
+            origin=f"{_speaker(rows)} {spoken_at(place.platform)}",
         )
 
 
 def _texts(rows: Sequence[InboxRow]) -> list[str]:
     return [str(row["payload"].get("text", "")) for row in rows]
+
+
+def _speaker(rows: Sequence[InboxRow]) -> str:
+    """Who speaks, for the copies at linked places; the terminal and the page are the owner's."""
+    sender = rows[0]["sender"]
+    local = rows[0]["platform"] in LOCAL_PLATFORMS
+    return "The owner" if local else inert(sender.get("name") or sender.get("user_id") or "Somebody")
 
 
 def _note(rows: Sequence[InboxRow], *, named: bool) -> MessageNote:

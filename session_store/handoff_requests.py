@@ -26,7 +26,7 @@ CLAIM_SECONDS = 60.0
 """So long a request may wait for its gateway."""
 
 ROW = """
-SELECT id, op_id, kind, root_id, target_id, user_id, realm, person_id, asked_at_id, state, stage, opening, place_id,
+SELECT id, op_id, kind, root_id, target_id, user_id, person_id, asked_at_id, state, stage, opening, place_id,
        note, holder, attempts, error, requested_at, claimed_at, ended_at, deadline, boot_id
 FROM handoffs
 """
@@ -40,9 +40,9 @@ SELECT place_id FROM handoffs WHERE root_id = ? AND target_id = ? AND state = 'c
 _PLACES = ("target", "asked_at", "place")
 
 ADD = """
-INSERT INTO handoffs (op_id, kind, root_id, target_id, user_id, realm, person_id, asked_at_id, deadline, boot_id,
+INSERT INTO handoffs (op_id, kind, root_id, target_id, user_id, person_id, asked_at_id, deadline, boot_id,
                       requested_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 END = """
 UPDATE handoffs SET state = ?2, error = ?3, ended_at = ?4 WHERE id = ?1 AND state IN ('requested', 'claimed')
@@ -75,7 +75,7 @@ def request(tx: Tx, new: NewHandoff) -> HandoffRow:
     target = place_id(tx, new.target.place)
     _refuse_where_it_is(tx, root, target)
     asked_at = None if new.asked_at is None else place_id(tx, new.asked_at)
-    who = (new.target.user_id, new.target.realm, new.person_id, asked_at)
+    who = (new.target.user_id, new.person_id, asked_at)
     times = (tx.boot_now + CLAIM_SECONDS, this_boot(), tx.now)
     entered = tx.insert(ADD, (new.op_id, new.kind, root, target, *who, *times))
     return as_row(tx, tx.all(BY_ID, (entered,))[0])

@@ -66,10 +66,10 @@ def lease_turn(handoff_id: int) -> str:
 
 
 def _is_free(rx: Rx, row: Row, holder: str, boot_now: float) -> bool:
-    """Whether this gateway may claim it: nobody has, or who has is dead. Its own claims it knows."""
+    """Whether this gateway may claim it: nobody has, or who has is dead, or it has it itself and left it lying."""
     if row["state"] == "requested":
         return not overdue(row, boot_now)
-    return row["holder"] != holder and not token_alive(rx, row["holder"], boot_now)
+    return row["holder"] == holder or not token_alive(rx, row["holder"], boot_now)
 
 
 def claim(tx: Tx, handoff_id: int, holder: str) -> HandoffRow | None:
@@ -135,7 +135,7 @@ class Handoffs:
         return rows[0] if rows else None
 
     async def claimable(self, accounts: Sequence[Account], holder: str) -> list[HandoffRow]:
-        """Requests to these accounts that this gateway may claim now, oldest first."""
+        """Requests to these accounts that this gateway may claim now, oldest first; its own claims are among them."""
 
         def query(rx: Rx) -> list[HandoffRow]:
             now = boot_clock()

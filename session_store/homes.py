@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["HomePlaces", "set_home"]
 
 SET = """
-INSERT INTO home_places (person_id, platform, account, place_id, user_id, realm, set_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO home_places (person_id, platform, account, place_id, user_id, set_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (person_id, platform, account) DO UPDATE SET place_id = excluded.place_id, user_id = excluded.user_id,
-    realm = excluded.realm, set_at = excluded.set_at
+    set_at = excluded.set_at
 """
 # A person's homes on one platform, the account that was set last first.
 OF_PERSON = """
-SELECT place_id, user_id, realm FROM home_places WHERE person_id = ? AND platform = ? ORDER BY set_at DESC LIMIT 100
+SELECT place_id, user_id FROM home_places WHERE person_id = ? AND platform = ? ORDER BY set_at DESC LIMIT 100
 """
 # Chats of a platform by their id, or by the last part of it (a Slack channel without its workspace), or by their name.
 KNOWN = """
@@ -43,21 +43,19 @@ UNION SELECT h.person_id FROM home_places AS h WHERE h.place_id IN (SELECT id FR
 UNION SELECT s.owner FROM sessions AS s WHERE s.place_id IN (SELECT id FROM here)
 LIMIT 100
 """
-IDENTITIES = """
-SELECT user_id, account FROM identities WHERE person_id = ? AND platform = ? ORDER BY created_at LIMIT 20
-"""
+IDENTITIES = "SELECT DISTINCT user_id FROM identities WHERE person_id = ? AND platform = ? ORDER BY user_id LIMIT 20"
 
 
 def set_home(tx: Tx, effect: SetHome) -> bool:
     """Make a chat the person's home on its platform."""
     home, row = effect.home, place_id(tx, effect.home.place)
     where = (home.place.platform, home.place.account, row)
-    return tx.run(SET, (effect.person_id, *where, home.user_id, home.realm, tx.now)) > 0
+    return tx.run(SET, (effect.person_id, *where, home.user_id, tx.now)) > 0
 
 
 def _home(rx: Rx, row: Row) -> list[Home]:
     place = place_of(rx, row["place_id"])
-    return [] if place is None else [Home(present(rx, place), row["user_id"], row["realm"])]
+    return [] if place is None else [Home(present(rx, place), row["user_id"])]
 
 
 class HomePlaces:
@@ -88,7 +86,7 @@ class HomePlaces:
         rows = await self._engine.read(lambda rx: rx.all(PEOPLE_AT, where))
         return frozenset(row["person_id"] for row in rows if row["person_id"])
 
-    async def identities(self, person_id: str, platform: str) -> list[tuple[str, str]]:
-        """User ids of a person on a platform, each with its realm ('' where ids are global or the realm is open)."""
+    async def identities(self, person_id: str, platform: str) -> list[str]:
+        """The user ids of a person on a platform."""
         rows = await self._engine.read(lambda rx: rx.all(IDENTITIES, (person_id, platform)))
-        return [(row["user_id"], row["account"]) for row in rows]
+        return [row["user_id"] for row in rows]

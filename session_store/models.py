@@ -383,7 +383,6 @@ class Home:
 
     place: PlaceRef
     user_id: str | None = None
-    realm: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -409,7 +409,6 @@ class HandoffRow(TypedDict):
     root_id: str
     target: PlaceRef
     user_id: str | None
-    realm: str
     person_id: str
     asked_at: PlaceRef | None
     state: str

@@ -242,7 +242,6 @@ CREATE TABLE IF NOT EXISTS handoffs (
     root_id TEXT NOT NULL,
     target_id INTEGER NOT NULL REFERENCES places(id),  -- the chat it goes to
     user_id TEXT,                       -- whose session there it becomes, where keys need a user
-    realm TEXT NOT NULL DEFAULT '',
     person_id TEXT NOT NULL,            -- who asked
     asked_at_id INTEGER REFERENCES places(id),         -- where; that place is told when it comes to nothing
     state TEXT NOT NULL DEFAULT 'requested'
@@ -270,7 +269,6 @@ CREATE TABLE IF NOT EXISTS home_places (
     account TEXT NOT NULL,
     place_id INTEGER NOT NULL REFERENCES places(id),
     user_id TEXT,
-    realm TEXT NOT NULL DEFAULT '',
     set_at REAL NOT NULL,
     PRIMARY KEY (person_id, platform, account)
 );

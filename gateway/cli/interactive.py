@@ -3,8 +3,8 @@
 Contract: what is sent goes into the store before anything else happens, and what is shown of it is what the store has
 (see following.py). One may type on while an answer is made; every message gets its own turn, in order. A message that
 could not be stored is given back to the person, and sent again it is the same message.
-Ctrl-C ends the running turn of this terminal and keeps what was said; a second one leaves at once. Who leaves in the
-middle of a turn leaves it to the next `threadline -c`.
+Ctrl-C calls off a handoff that is under way, else ends the running turn of this terminal and keeps what was said; a
+second one leaves at once. Who leaves in the middle of a turn leaves it to the next `threadline -c`.
 Limits: `MAX_UNSENT` messages may wait to be stored.
 """
 
@@ -24,6 +24,7 @@ import typer
 from gateway.cli.chat import MAX_CHARACTERS
 from gateway.cli.choosing import chosen_session
 from gateway.cli.following import Following
+from gateway.cli.handing import Handing
 from gateway.cli.quiet import quiet_logs
 from gateway.cli.recap import show_recap
 from gateway.cli.screen import Screen
@@ -90,6 +91,7 @@ class Talk:
         self._screen = screen
         self._full = full
         self._following = Following(terminal, front, screen)
+        self._handing = Handing(terminal.db, self._note)
         self._outgoing, self._incoming = anyio.create_memory_object_stream[_Draft](MAX_UNSENT)
         self._notes, self._to_show = anyio.create_memory_object_stream[str](MAX_UNSENT)
         self._unsent: list[_Draft] = []
@@ -112,6 +114,7 @@ class Talk:
             tasks.start_soon(self._store)
             tasks.start_soon(self._show_notes)
             tasks.start_soon(self._following.run)
+            tasks.start_soon(self._handing.run)
             await self._front.run(self)
             tasks.cancel_scope.cancel()
         await self._part()
@@ -158,6 +161,9 @@ class Talk:
             self._front.leave()
             return
         self._pressed_at = now
+        if self._handing.active:
+            self._handing.call_off()
+            return
         if self._terminal.stop():
             return
         if self._busy:
@@ -252,6 +258,8 @@ class Talk:
                 self._screen.gap()
 
             await self._front.show(draw)
+            if reply.handoff is not None:
+                self._handing.begin(reply.handoff)
 
     def _give_back(self, draft: _Draft, why: str) -> None:
         self._given_back = draft

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gateway.commands.find import SEARCH, SESSIONS
 from gateway.commands.info import STATUS, WHOAMI, help_command
+from gateway.commands.moving import HANDOFF, LINK, SETHOME, UNLINK
 from gateway.commands.registry import Call, Command, CommandContext, CommandRegistry, Reply
 from gateway.commands.resume import RESUME
 from gateway.commands.session import NEW, STOP, TITLE
@@ -16,7 +17,21 @@ __all__ = ["Call", "Command", "CommandContext", "CommandRegistry", "Reply", "def
 
 def default_registry() -> CommandRegistry:
     """All commands."""
-    commands: list[Command] = [NEW, TITLE, RESUME, SESSIONS, SEARCH, STATUS, USAGE, STOP, WHOAMI]
+    commands: list[Command] = [
+        NEW,
+        TITLE,
+        RESUME,
+        SESSIONS,
+        SEARCH,
+        STATUS,
+        USAGE,
+        HANDOFF,
+        LINK,
+        UNLINK,
+        SETHOME,
+        STOP,
+        WHOAMI,
+    ]
     listed: Callable[[], list[Command]] = lambda: commands  # noqa: E731 - the help lists itself too
     commands.append(help_command(listed))
     return CommandRegistry(commands)

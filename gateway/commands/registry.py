@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from adapters.base import Place
+    from config import Settings
     from session_store import Effect, SessionDB, SessionRow, Visibility
 
 __all__ = ["Call", "Command", "CommandContext", "CommandRegistry", "Reply"]
@@ -57,16 +58,21 @@ class CommandContext:
     user_id: str | None
     visible_to: Visibility
     now: float
+    settings: Settings
     zone: ZoneInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a command answers (Markdown), the effects to apply, and the session the person is in afterwards."""
+    """What a command answers (Markdown), the effects to apply, and the session the person is in afterwards.
+
+    handoff: the name of the request that was made; who can show its progress does.
+    """
 
     text: str
     effects: Sequence[Effect] = ()
     session_id: str | None = None
+    handoff: str | None = None
 
 
 Handler: TypeAlias = Callable[[CommandContext, str], Awaitable[Reply]]
