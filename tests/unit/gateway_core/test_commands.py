@@ -18,7 +18,22 @@ from session_store import NewOutbox, PlaceRef
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.hall import Hall, failing
 
-NAMES = ["help", "new", "resume", "search", "sessions", "status", "stop", "title", "usage", "whoami"]
+NAMES = [
+    "handoff",
+    "help",
+    "link",
+    "new",
+    "resume",
+    "search",
+    "sessions",
+    "sethome",
+    "status",
+    "stop",
+    "title",
+    "unlink",
+    "usage",
+    "whoami",
+]
 
 
 @pytest.fixture
