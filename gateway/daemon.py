@@ -154,6 +154,7 @@ class _Service:
                 tasks.start_soon(self._heart.obey, self._workshop.runner)
                 tasks.start_soon(self._presence.run)
                 tasks.start_soon(self._attention.run)
+                tasks.start_soon(self._workshop.titler.run)
                 tasks.start_soon(self._work_rows)
                 tasks.start_soon(self._receive, receiving)
                 tasks.start_soon(self._report, address)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gateway.attachments import Collector
     from gateway.commands import CommandRegistry
     from gateway.router import Router, Scope
+    from gateway.titles import Titler
     from gateway.turns import TurnRunner
     from session_store import Claim, InboxRow, NewInbox, SessionDB, SessionRow
 
@@ -73,6 +74,7 @@ class Desk:
         holder: str,
         *,
         collector: Collector,
+        titler: Titler,
         typing: Typing | None = None,
         merge_window: float = 0.0,
     ) -> None:
@@ -82,6 +84,7 @@ class Desk:
         self._commands = commands
         self._holder = holder
         self._collector = collector
+        self._titler = titler
         self._typing = typing
         self._closed = False
         # Rows whose conversation was found held: they are looked at before they are claimed again.
@@ -187,7 +190,9 @@ class Desk:
         visible_to = self._router.visible_to(known.place, known.person_id, known.scope, claim.spoken_in)
         work = Work(claim, known.place, known.text, visible_to, known.reply_to)
         async with self._shown_typing(known.place):
-            await self._runner.run(work)
+            answer = await self._runner.run(work)
+        if answer is not None and claim.session_id is not None:
+            self._titler.consider(claim.session_id)
 
     def _shown_typing(self, place: Place) -> AbstractAsyncContextManager[None]:
         return _typing_at(place, self._typing if place.platform not in LOCAL_PLATFORMS else None)

@@ -329,6 +329,7 @@ async def open_terminal(home: Home, settings: Settings) -> AsyncIterator[Termina
             terminal = Terminal(workshop, visible_to, tasks)
             tasks.start_soon(heart.beat, workshop.runner)
             tasks.start_soon(heart.obey, workshop.runner)
+            tasks.start_soon(workshop.titler.run)
             tasks.start_soon(terminal.work)
             tasks.start_soon(terminal.tend)
             if settings.busy == "interrupt":

@@ -16,6 +16,7 @@ from gateway.context import Contexts
 from gateway.desk import Desk, Typing
 from gateway.live import LiveFeed
 from gateway.router import Router
+from gateway.titles import Titler
 from gateway.turns import TurnRunner
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Workshop:
         history = not isinstance(self.agent, Sparing) or self.agent.needs_history
         self.contexts = Contexts(db, limit=settings.agent.context_tokens, zone=self.router.zone, history=history)
         self.runner = TurnRunner(db, self.agent, self.live, self.contexts, steering=self.steering)
+        self.titler = Titler(db, self.agent)
         collector = Collector(db, adapters or {}, settings)
         self.desk = Desk(
             db,
@@ -61,6 +63,7 @@ class Workshop:
             self.commands,
             holder,
             collector=collector,
+            titler=self.titler,
             typing=typing,
             merge_window=settings.merge_window,
         )

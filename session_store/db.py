@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from session_store.attachments import Attachments
+from session_store.autotitle import AutomaticTitles
 from session_store.binding import Bindings
 from session_store.busy import Busy
 from session_store.changed import Changed
@@ -68,6 +69,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.control = Control(engine)
         self.attachments = Attachments(engine, db_path)
         self.presence = Presence(engine)
+        self.automatic_titles = AutomaticTitles(engine)
         self.busy = Busy(engine)
         self.health = Health(engine)
         self.usage = UsageLog(engine)
