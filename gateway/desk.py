@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gateway.attachments import Collector
     from gateway.commands import CommandRegistry
     from gateway.router import Router, Scope
+    from gateway.streaming import Streaming
     from gateway.titles import Titler
     from gateway.turns import TurnRunner
     from session_store import Claim, InboxRow, NewInbox, SessionDB, SessionRow
@@ -75,6 +76,7 @@ class Desk:
         *,
         collector: Collector,
         titler: Titler,
+        streaming: Streaming,
         typing: Typing | None = None,
         merge_window: float = 0.0,
     ) -> None:
@@ -86,6 +88,7 @@ class Desk:
         self._collector = collector
         self._titler = titler
         self._typing = typing
+        self._streaming = streaming
         self._closed = False
         # Rows whose conversation was found held: they are looked at before they are claimed again.
         self._held: set[int] = set()
@@ -190,7 +193,8 @@ class Desk:
         visible_to = self._router.visible_to(known.place, known.person_id, known.scope, claim.spoken_in)
         work = Work(claim, known.place, known.text, visible_to, known.reply_to)
         async with self._shown_typing(known.place):
-            answer = await self._runner.run(work)
+            with self._streaming.showing(work):
+                answer = await self._runner.run(work)
         if answer is not None and claim.session_id is not None:
             self._titler.consider(claim.session_id)
 

@@ -16,6 +16,7 @@ from gateway.context import Contexts
 from gateway.desk import Desk, Typing
 from gateway.live import LiveFeed
 from gateway.router import Router
+from gateway.streaming import Streaming
 from gateway.titles import Titler
 from gateway.turns import TurnRunner
 
@@ -30,7 +31,8 @@ __all__ = ["Workshop"]
 class Workshop:
     """One process's means to work turns. `holder` is its token in the store.
 
-    adapters: of the accounts that this process owns; files that come with messages are fetched through them.
+    adapters: of the accounts that this process owns; files that come with messages are fetched through them, and while
+    `streaming` runs, answers are shown there as they are made.
     steering: whether running turns take in what is said meanwhile.
     """
 
@@ -55,6 +57,7 @@ class Workshop:
         self.contexts = Contexts(db, limit=settings.agent.context_tokens, zone=self.router.zone, history=history)
         self.runner = TurnRunner(db, self.agent, self.live, self.contexts, steering=self.steering)
         self.titler = Titler(db, self.agent)
+        self.streaming = Streaming(db, self.live, adapters or {})
         collector = Collector(db, adapters or {}, settings)
         self.desk = Desk(
             db,
@@ -64,6 +67,7 @@ class Workshop:
             holder,
             collector=collector,
             titler=self.titler,
+            streaming=self.streaming,
             typing=typing,
             merge_window=settings.merge_window,
         )

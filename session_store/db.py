@@ -38,6 +38,7 @@ from session_store.processes import Processes
 from session_store.routes import Routes
 from session_store.search import Search
 from session_store.sessions import Sessions
+from session_store.shown import Shown
 from session_store.turns import Turns
 from session_store.unreadable import UnreadableEvents
 from session_store.usage import UsageLog
@@ -78,6 +79,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.home_places = HomePlaces(engine)
         self.place_history = PlaceHistory(engine)
         self.links = Links(engine)
+        self.shown = Shown(engine)
 
     @property
     def changes(self) -> Changes:

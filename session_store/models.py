@@ -35,6 +35,7 @@ __all__ = [
     "ResumeSession",
     "Retitle",
     "SetHome",
+    "ShownAnswer",
     "StartSession",
     "TakeLocally",
     "Unlink",
@@ -223,13 +224,29 @@ class NewAttachment:
 class NewOutbox:
     """One thing to deliver. body is Markdown; the owner of the account formats and splits it.
 
-    reply_to: platform message id that is answered, or None.
+    reply_to: platform message id that is answered, or None. op_id: names it for ever; it is added once.
+    over_shown: at the end of a turn, the body instead where the beginning of an answer is shown already: it takes the
+    place of that message. None: it stands by itself in any case.
     """
 
     place: PlaceRef
     kind: OutboxKind
     body: str
     reply_to: str | None = None
+    op_id: str | None = None
+    over_shown: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """The outbox row with the beginning of an answer that is shown while it is made.
+
+    message_id: of the platform, once the row is sent. open: it is sent, or still may be.
+    """
+
+    id: int
+    message_id: str | None
+    open: bool
 
 
 @dataclass(frozen=True, slots=True)

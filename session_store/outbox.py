@@ -124,6 +124,18 @@ RESEND = """
 UPDATE outbox SET state = 'waiting', resends = resends + 1, next_at = 0, error = ?, holder = NULL, updated_at = ?
 WHERE id = ? AND state = 'sending' AND resends < ?
 """
+# An edit may be made any number of times: one of unknown outcome is simply made again.
+EDIT_AGAIN = """
+UPDATE outbox SET state = 'waiting', next_at = ?1, error = ?2, holder = NULL, updated_at = ?3
+WHERE id = ?4 AND state = 'sending' AND EXISTS (
+    SELECT 1 FROM outbox AS s WHERE s.id = outbox.finishes AND s.place_id = outbox.place_id AND s.state = 'sent'
+        AND s.platform_message_id IS NOT NULL)
+"""
+# The message that was to be edited cannot be: the part is a message of its own.
+STAND_ALONE = """
+UPDATE outbox SET finishes = NULL, state = 'waiting', next_at = 0, error = ?, holder = NULL, updated_at = ?
+WHERE id = ? AND state = 'sending'
+"""
 # What is still to be sent of the answer that row ?4 belongs to goes to another place, and answers no message there.
 REDIRECT = """
 UPDATE outbox SET place_id = ?1, state = 'waiting', next_at = 0, reply_to = NULL, error = ?2, holder = NULL,
@@ -171,7 +183,7 @@ def add_rows(tx: Tx, rows: Sequence[NewOutbox], origin: Origin, *, op_id: str | 
     source = (origin.session_id, origin.message_id, origin.turn_id, origin.inbox_id)
     ids: list[int] = []
     for number, row in enumerate(rows):
-        key = None if op_id is None else f"{op_id}:{number}"
+        key = row.op_id or (None if op_id is None else f"{op_id}:{number}")
         known = None if key is None else tx.one(BY_OP, (key,))
         if known is not None:
             ids.append(known["id"])
@@ -210,7 +222,9 @@ def begin(tx: Tx, outbox_id: int, holder: str, parts: Sequence[RenderedPart] | N
 
 
 def settle_unknown(tx: Tx, outbox_id: int, error: str, *, resend: bool, most: int = 1) -> bool:
-    """Settle a send with unknown outcome; True if it is sent again, which it is `most` times."""
+    """Settle a send with unknown outcome; True if it is sent again, which it is `most` times (an edit always)."""
+    if tx.run(EDIT_AGAIN, (tx.now, error, tx.now, outbox_id)):
+        return True
     if resend and tx.run(RESEND, (error, tx.now, outbox_id, most)):
         return True
     tx.run(UNKNOWN, (error, tx.now, outbox_id))
@@ -305,6 +319,10 @@ class Outbox(OutboxCare):
         For answers whose place is gone. False, and no notice, if nothing of it is still to be sent.
         """
         return await self._engine.write(lambda tx: redirect(tx, outbox_id, place, error, notice))
+
+    async def stand_alone(self, outbox_id: int, error: str) -> None:
+        """Record that the message which a part was to take the place of cannot be edited: it is sent as a new one."""
+        await self._engine.write(lambda tx: tx.run(STAND_ALONE, (error, tx.now, outbox_id)))
 
     async def fail(self, outbox_id: int, error: str) -> None:
         """Record that a row cannot be sent."""

@@ -367,6 +367,7 @@ CREATE TABLE IF NOT EXISTS outbox (
     body TEXT NOT NULL,
     rendered TEXT,                      -- JSON made by the adapter's formatter
     reply_to TEXT,                      -- platform message id that the first part answers
+    finishes INTEGER,                   -- id of the row whose message this part takes the place of, by an edit
     state TEXT NOT NULL DEFAULT 'waiting'
         CHECK (state IN ('waiting', 'sending', 'sent', 'unknown', 'failed', 'dropped')),
     attempts INTEGER NOT NULL DEFAULT 0,

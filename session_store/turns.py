@@ -21,9 +21,10 @@ from session_store.lineage import live_tip
 from session_store.links import copy_answer
 from session_store.messages import decode_message, insert_message
 from session_store.models import Claim, ClaimRequest, Fence, NewMessage, NewOutbox, Usage
-from session_store.outbox import Account, Origin, add_rows
+from session_store.outbox import Account, Origin
 from session_store.processes import boot_clock
 from session_store.rows import MessageRow, TurnRow
+from session_store.shown import add_ending
 from session_store.takeover import SHUTDOWN, orphaned, orphaned_in, take_over
 from session_store.tx import Tx
 from session_store.usage import record_usage
@@ -80,7 +81,7 @@ def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> in
         named = replace(ending.final, op_id=ending.final.op_id or f"{fence.turn_id}.final")
         message_id = insert_message(tx, session_id, named, turn_id=fence.turn_id)
     origin = Origin(session_id, message_id, fence.turn_id, inbox.origin_of(tx, fence.turn_id))
-    add_rows(tx, outbox, origin)
+    add_ending(tx, outbox, origin)
     if ending.final is not None:
         copy_answer(tx, fence.root_id, origin, ending.final.content)
     tx.run(END, (ending.state, ending.reason, message_id, tx.now, fence.turn_id))

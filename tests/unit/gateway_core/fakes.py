@@ -7,7 +7,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.base import (
@@ -19,11 +19,12 @@ from adapters.base import (
     OutboundPart,
     Place,
     Receipt,
+    Refused,
     Sender,
 )
 from gateway.agents.base import AgentContext, AgentEvent, Final
 
-__all__ = ["PART", "FakeAdapter", "FakeAgent", "Sent", "event"]
+__all__ = ["PART", "EditingAdapter", "FakeAdapter", "FakeAgent", "Sent", "event"]
 
 #: Between the parts of an answer, as the fake adapter splits it.
 PART = "¶"
@@ -123,6 +124,51 @@ class FakeAdapter:
     def texts(self) -> list[str]:
         """What was sent, in order."""
         return [one.text for one in self.sent]
+
+
+@dataclass
+class EditingAdapter(FakeAdapter):
+    """An account that can change its messages. `shown`: what stands there now, by message id.
+
+    `edits`: what the next edits come to: an error to raise, or None for success; then success. `edit_gate`: closed,
+    edits wait in `editing`.
+    """
+
+    shown: dict[str, str] = field(default_factory=dict)
+    edited: list[tuple[str, str]] = field(default_factory=list)
+    edits: deque[Exception | None] = field(default_factory=deque)
+    editing: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.edit_gate = asyncio.Event()
+        self.edit_gate.set()
+        self.capabilities = replace(self.capabilities, edits=True)
+
+    async def send(self, place: Place, part: OutboundPart) -> Receipt:
+        """Come to the next outcome, and keep what stands there."""
+        receipt = await super().send(place, part)
+        self.shown[receipt.message_id] = part.plain
+        return receipt
+
+    async def edit(self, _place: Place, message_id: str, part: OutboundPart) -> None:
+        """Come to the next outcome."""
+        self.editing += 1
+        try:
+            await self.edit_gate.wait()
+        finally:
+            self.editing -= 1
+        outcome = self.edits.popleft() if self.edits else None
+        if outcome is not None:
+            raise outcome
+        if message_id not in self.shown:
+            raise Refused("message gone")
+        self.shown[message_id] = part.plain
+        self.edited.append((message_id, part.plain))
+
+    def edit_pause(self, _place: Place) -> float:
+        """As good as none."""
+        return 0.01
 
 
 Play = Callable[[AgentContext], AsyncIterator[AgentEvent]]
