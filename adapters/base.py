@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 ChatType = Literal["dm", "group", "channel", "thread"]
-InboundKind = Literal["message", "edit", "delete", "command", "button", "migration", "member"]
+InboundKind = Literal["message", "edit", "delete", "command", "button", "migration", "member", "bounce"]
 AttachmentKind = Literal["image", "audio", "voice", "video", "file"]
 
 
@@ -126,6 +126,8 @@ class InboundMessage:
     quoted: what a reply answers, where the platform tells it with the reply.
     extra: facts of this platform that later steps may need; JSON values only. A `migration` names `old_chat` and
     `new_chat` there.
+    A `bounce` tells that a message of ours was taken and then not delivered: `subject` is the id in its receipt, `text`
+    the reason.
     """
 
     place: Place

@@ -3,8 +3,8 @@
 Contract: rows of one place go out one after another, in the order in which they were stored; the parts of one answer
 keep together. Only the head of a place's line is ever due, so a row that must wait blocks its own place and no other.
 States: waiting -> sending (before the I/O) -> sent | unknown | failed, or back to waiting with a delay; settled rows
-block nothing. `begin` is compare-and-swap. Every operation says from which states it leads on, so that a repeated or
-late one changes nothing wrongly.
+block nothing; what was sent and came back has failed. `begin` is compare-and-swap. Every operation says from which
+states it leads on, so that a repeated or late one changes nothing wrongly.
 Failure: a row left in sending by a dead process has an unknown outcome (`recover`), which is sent again once or held.
 Limits: the caller sets the delays; a delay set by a clock that has been put back since is over.
 """
@@ -152,6 +152,14 @@ SELECT o.id, o.holder FROM json_each(?1) AS a JOIN outbox AS o
   ON o.state IN ('waiting', 'sending') AND o.platform = json_extract(a.value, '$[0]')
      AND o.account = json_extract(a.value, '$[1]')
 WHERE o.state = 'sending' ORDER BY o.id LIMIT 1000
+"""
+# The row with the platform's id ?3, if it counts as sent.
+SENT_AS = """
+SELECT id FROM outbox
+WHERE state = 'sent' AND platform = ?1 AND account = ?2 AND platform_message_id = ?3 ORDER BY id DESC LIMIT 1
+"""
+CAME_BACK = """
+UPDATE outbox SET state = 'failed', error = ?, updated_at = ? WHERE id = ? AND state = 'sent'
 """
 COUNT_OPEN = "SELECT state, COUNT(*) AS n FROM outbox WHERE state IN ('waiting', 'sending') GROUP BY state"
 COUNT_SETTLED = """
@@ -327,6 +335,13 @@ class Outbox(OutboxCare):
     async def fail(self, outbox_id: int, error: str) -> None:
         """Record that a row cannot be sent."""
         await self._engine.write(lambda tx: tx.run(FAIL, (error, tx.now, outbox_id)))
+
+    async def came_back(self, account: Account, platform_message_id: str, error: str) -> bool:
+        """Record that what was sent did not arrive after all; False if no row counts as sent under this id."""
+        found = await self._engine.read(lambda rx: rx.value(SENT_AS, (*account, platform_message_id)))
+        if found is None:
+            return False
+        return await self._engine.write(lambda tx: tx.run(CAME_BACK, (error, tx.now, found)) > 0)
 
     async def recover(self, accounts: Sequence[Account], resend: bool, *, own: str | None = None) -> int:  # noqa: FBT001 - the rule of the place
         """Settle sends that were under way when their process died; returns how many, at most 1000 per call.
