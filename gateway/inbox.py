@@ -5,8 +5,8 @@ the platform may be told. A repeated delivery changes nothing. When it raises, t
 safe also if the event was recorded. What Threadline does not answer it does not store, and of who said it neither.
 A command for another bot is not answered; a caption of an album is never a command. An edit or a delete changes what is
 stored of its message and begins no turn, whatever it says. A chat that has moved is known under both its ids. Bots that
-are let in may say so much and no more, and nothing of what another account of this home has sent. What was sent and came
-back is marked as failed. `report` is the `report` of every adapter: it keeps what they cannot read.
+are let in may say so much and no more, and nothing of what another account of this home has sent. What was sent and
+came back is marked as failed. `report` is the `report` of every adapter: it keeps what they cannot read.
 Limits: of buttons and memberships nothing is recorded; an edit never addresses the agent for the first time.
 """
 
