@@ -18,11 +18,13 @@ from session_store.binding import Bindings
 from session_store.busy import Busy
 from session_store.changed import Changed
 from session_store.changes import Changes
+from session_store.compress import Compressions
 from session_store.control import Control
 from session_store.effects import Effects
 from session_store.engine import StoreEngine
 from session_store.handoffs import Handoffs
 from session_store.health import Health
+from session_store.holding import Holding
 from session_store.homes import HomePlaces
 from session_store.inbox import Inbox
 from session_store.links import Links
@@ -72,6 +74,8 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.presence = Presence(engine)
         self.automatic_titles = AutomaticTitles(engine)
         self.busy = Busy(engine)
+        self.holding = Holding(engine)
+        self.compressions = Compressions(engine)
         self.health = Health(engine)
         self.usage = UsageLog(engine)
         self.handoffs = Handoffs(engine)

@@ -10,9 +10,11 @@ __all__ = [
     "Accepted",
     "Binding",
     "BotCaps",
+    "Branch",
     "Change",
     "Claim",
     "ClaimRequest",
+    "Compress",
     "Effect",
     "Entrant",
     "Fence",
@@ -37,6 +39,7 @@ __all__ = [
     "SetHome",
     "ShownAnswer",
     "StartSession",
+    "TakeBack",
     "TakeLocally",
     "Unlink",
     "Usage",
@@ -483,6 +486,51 @@ class Unlink:
     farewell: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Compress:
+    """What the transaction *compress* needs; as an effect, that of `/compress`.
+
+    fence: the conversation is held. session_id: its live session. child_id: of the continuation, chosen by the caller.
+    summary: of everything before `context_from`, the id of the first message that stays in sight.
+    title: what the continuation is called unless somebody took that title meanwhile; None: nothing.
+    usage: what the summary cost. notice: goes to every place that the conversation lives in.
+    """
+
+    fence: Fence
+    session_id: str
+    child_id: str
+    summary: str
+    context_from: int
+    title: str | None = None
+    usage: Sequence[Usage] = ()
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Effect of `/undo`: what is seen of the held conversation from this message on is taken back."""
+
+    fence: Fence
+    session_id: str
+    first_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Effect of `/branch`: the place goes on in a branch of the held conversation.
+
+    session_key: whose route is moved, None where sessions are chosen by id. title: None makes one from the parent's.
+    """
+
+    fence: Fence
+    session_id: str
+    branch_id: str
+    place: PlaceRef
+    title: str | None = None
+    session_key: str | None = None
+    person_id: str | None = None
+
+
 Effect: TypeAlias = (
     StartSession
     | Retitle
@@ -493,4 +541,7 @@ Effect: TypeAlias = (
     | RequestHandoff
     | TakeLocally
     | Unlink
+    | Compress
+    | TakeBack
+    | Branch
 )

@@ -425,6 +425,14 @@ CREATE TABLE IF NOT EXISTS leases (
     boot_id TEXT NOT NULL
 );
 
+-- Conversations whose compression failed since it last succeeded; next_at: when it may be tried by itself again.
+CREATE TABLE IF NOT EXISTS compression_failures (
+    root_id TEXT PRIMARY KEY,
+    failures INTEGER NOT NULL,
+    next_at REAL NOT NULL,
+    reason TEXT NOT NULL
+);
+
 CREATE TABLE IF NOT EXISTS processes (
     token TEXT PRIMARY KEY,             -- random, one per running process
     pid INTEGER NOT NULL,

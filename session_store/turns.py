@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from session_store import control, inbox, leases, processes
+from session_store.again import claim_again, said_in
 from session_store.claim import TURN, Judge, claim, is_held, running_turn
 from session_store.errors import FenceLost, InvalidArgument
 from session_store.lineage import live_tip
@@ -119,6 +120,17 @@ class Turns:
         """
         size = len(str(request.content))
         return await self._engine.write(lambda tx: claim(tx, request, judge), size=size)
+
+    async def claim_again(self, request: ClaimRequest) -> Claim | None:
+        """Begin a turn that answers the last question of a conversation again; None if there is no such question.
+
+        Of the request, what it says of the message does not count.
+        """
+        return await self._engine.write(lambda tx: claim_again(tx, request))
+
+    async def said_in(self, turn_id: str) -> str | None:
+        """What the person wrote in the message that a turn answers; None for an unknown turn."""
+        return await self._engine.read(lambda rx: said_in(rx, turn_id))
 
     async def step(self, fence: Fence, messages: Sequence[NewMessage], *, usage: Sequence[Usage] = ()) -> list[int]:
         """Store the messages of one agent step, each with an op_id, and what it cost. Returns the messages' ids."""
