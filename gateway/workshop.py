@@ -12,8 +12,11 @@ from gateway.agents import make_agent
 from gateway.agents.base import Sparing, Steerable
 from gateway.attachments import Collector
 from gateway.commands import default_registry
+from gateway.compression import Compressor
 from gateway.context import Contexts
+from gateway.counter import Counter
 from gateway.desk import Desk, Typing
+from gateway.holding import Grip
 from gateway.live import LiveFeed
 from gateway.router import Router
 from gateway.streaming import Streaming
@@ -58,6 +61,11 @@ class Workshop:
         self.runner = TurnRunner(db, self.agent, self.live, self.contexts, steering=self.steering)
         self.titler = Titler(db, self.agent)
         self.streaming = Streaming(db, self.live, adapters or {})
+        self.grip = Grip(db, holder)
+        # What the agent is not shown has no size that anything could be saved of.
+        threshold = settings.compression.threshold if history else 0
+        self.compressor = Compressor(db, self.agent, self.contexts, self.grip, self.live, threshold=threshold)
+        self.counter = Counter(db, self.router, self.commands, self.contexts, self.compressor, self.grip, self.live)
         collector = Collector(db, adapters or {}, settings)
         self.desk = Desk(
             db,
@@ -65,6 +73,8 @@ class Workshop:
             self.runner,
             self.commands,
             holder,
+            counter=self.counter,
+            compressor=self.compressor,
             collector=collector,
             titler=self.titler,
             streaming=self.streaming,

@@ -3,11 +3,13 @@
 Contract: in one transaction: the lease is taken, everything that was answered to the last question is taken back (what
 people said meanwhile stays), a turn is entered whose input is the stored question as it reads now, and the inbox row of
 the request is taken as the turn's. The question is never stored twice. The same turn_id again gives the same Claim.
-`busy` and `gone` change nothing, neither does None: there is no question here that could be answered again.
+`busy` and `gone` change nothing, and neither does None: there is no question here that could be answered again.
 Limits: a question that only the summary of a compressed conversation knows cannot be answered again.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from session_store import inbox, leases, routes
 from session_store.changed import joined
@@ -25,7 +27,7 @@ from session_store.taking_back import rewind
 from session_store.tx import Row, Rx, Tx
 from session_store.view import seen_from, segments
 
-__all__ = ["claim_again", "said_in"]
+__all__ = ["Again", "claim_again", "said_in"]
 
 _LAST = """
 SELECT id, turn_id FROM messages
@@ -46,8 +48,23 @@ _ITS_TURN = "UPDATE messages SET turn_id = ? WHERE id = ?"
 _TOLD = "UPDATE message_versions SET told_after = 9223372036854775807 WHERE message_id = ?"
 
 
-def claim_again(tx: Tx, request: ClaimRequest) -> Claim | None:
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A claim, and what the person wrote in the question."""
+
+    claim: Claim
+    said: str = ""
+
+
+def claim_again(tx: Tx, request: ClaimRequest) -> Again | None:
     """Claim a turn that answers the last question of a conversation again; see the module."""
+    claim = _claim(tx, request)
+    if claim is None or claim.status != "claimed":
+        return None if claim is None else Again(claim)
+    return Again(claim, said_in(tx, request.turn_id) or "")
+
+
+def _claim(tx: Tx, request: ClaimRequest) -> Claim | None:
     known = tx.one(THE_TURN, (request.turn_id,))
     if known is not None:
         mine = known["holder"] == request.holder and leases.holds(tx, fence_of(known))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from session_store import control, inbox, leases, processes
-from session_store.again import claim_again, said_in
+from session_store.again import Again, claim_again, said_in
 from session_store.claim import TURN, Judge, claim, is_held, running_turn
 from session_store.errors import FenceLost, InvalidArgument
 from session_store.lineage import live_tip
@@ -121,7 +121,7 @@ class Turns:
         size = len(str(request.content))
         return await self._engine.write(lambda tx: claim(tx, request, judge), size=size)
 
-    async def claim_again(self, request: ClaimRequest) -> Claim | None:
+    async def claim_again(self, request: ClaimRequest) -> Again | None:
         """Begin a turn that answers the last question of a conversation again; None if there is no such question.
 
         Of the request, what it says of the message does not count.

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from adapters.base import (
     Refused,
     Sender,
 )
-from gateway.agents.base import AgentContext, AgentEvent, Final
+from gateway.agents.base import AgentContext, AgentEvent, Final, SummaryRequest, Written
 
 __all__ = ["PART", "EditingAdapter", "FakeAdapter", "FakeAgent", "Sent", "event"]
 
@@ -179,11 +179,21 @@ async def _echo(context: AgentContext) -> AsyncIterator[AgentEvent]:
     yield Final(f"re: {context.text}")
 
 
+async def _counted(request: SummaryRequest) -> Written:
+    await asyncio.sleep(0)
+    return Written(f"{len(request.history)} messages about {request.focus or 'anything'}")
+
+
 class FakeAgent:
-    """Plays what the test says; by itself it answers `re: ` and the text. `asked`: the contexts, in order."""
+    """Plays what the test says; by itself it answers `re: ` and the text. `asked`: the contexts, in order.
+
+    `sum_up`: its summaries; `summarized`: what for, in order.
+    """
 
     def __init__(self) -> None:
         self.model = "fake"
+        self.sum_up: Callable[[SummaryRequest], Awaitable[Written]] = _counted
+        self.summarized: list[SummaryRequest] = []
         self.play: Play = _echo
         self.asked: list[AgentContext] = []
         self.now = 0
@@ -204,6 +214,11 @@ class FakeAgent:
                 yield happened
         finally:
             self.now -= 1
+
+    async def summarize(self, request: SummaryRequest) -> Written:
+        """Sum up as the test says; by itself it counts the messages."""
+        self.summarized.append(request)
+        return await self.sum_up(request)
 
 
 def event(  # noqa: PLR0913 - what an event can be, by name
