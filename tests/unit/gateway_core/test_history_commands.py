@@ -27,7 +27,7 @@ async def shown(hall: Hall) -> list[str]:
 
 
 async def test_compress_goes_on_in_a_child_with_the_next_title(hall: Hall, elsewhere: Elsewhere) -> None:
-    """The parent ends for compression; key, owner, place and prompt are the child's; the newest exchange stays whole."""
+    """The parent ends; key, owner, place and prompt are the child's; the newest exchange stays whole."""
     async with hall.running():
         await ask(hall, "/new Garden", "one", "two", "three")
         parent = await hall.session()
