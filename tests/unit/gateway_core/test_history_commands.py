@@ -38,7 +38,7 @@ async def test_compress_goes_on_in_a_child_with_the_next_title(hall: Hall, elsew
     assert again == "re: four"
     assert (child["parent_session_id"], child["title"], child["root_id"]) == (parent["id"], "Garden #2", parent["id"])
     for column in ("owner", "session_key", "place_id", "model", "system_prompt", "source", "user_id", "room_id"):
-        assert child[column] == parent[column], column  # type: ignore[literal-required]
+        assert child[column] == parent[column], column
     ended = await hall.db.get_session(parent["id"])
     assert ended is not None
     assert (ended["end_reason"], ended["title"]) == ("compression", "Garden")
