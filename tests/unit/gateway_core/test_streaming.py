@@ -15,7 +15,7 @@ from gateway import delivery, streaming
 from gateway.agents.base import AgentContext, AgentEvent, Final, TextDelta, ToolCalls, ToolResult
 from session_store import NewOutbox, PlaceRef, SessionDB, SessionRow
 from tests.conftest import Elsewhere
-from tests.unit.gateway_core.fakes import PART, EditingAdapter, FakeAgent
+from tests.unit.gateway_core.fakes import PART, EditingAdapter, FakeAdapter, FakeAgent
 from tests.unit.gateway_core.hall import Hall, settings
 
 SHOWN = "SELECT state, platform_message_id, body FROM outbox WHERE op_id LIKE 'shown:%'"
@@ -353,6 +353,30 @@ async def test_a_turn_that_is_run_again_goes_on_in_its_message(
         again.end("Twice upon a time.")
         await stands(other, adapter, "Twice upon a time.")
     assert len(adapter.sent) == 1
+
+
+async def test_a_turn_that_another_process_finishes_ends_in_the_message_that_is_there(
+    hall: Hall, script: Script, adapter: EditingAdapter, agent: FakeAgent, elsewhere: Elsewhere
+) -> None:
+    """That one owns no account and shows nothing; whoever does puts the answer in its place."""
+    async with hall.running():
+        await hall.say("tell me")
+        script.say("Once")
+        await stands(hall, adapter, f"Once{MORE}")
+    other = Script()
+    agent.play = other.play
+    opened = Hall.open(hall.db, agent, hall.workshop.settings, FakeAdapter())
+    async with opened as terminal, terminal.running(recovering=True, sending=False):
+        other.say("Twice")
+        other.end("Twice upon a time.")
+        await terminal.until(lambda: _waiting(terminal))
+    assert terminal.adapter.tried == []
+    owner = Hall.open(hall.db, agent, hall.workshop.settings, adapter)
+    async with owner as gateway, gateway.running():
+        await stands(gateway, adapter, "Twice upon a time.")
+        await gateway.quiet()
+    assert len(adapter.sent) == 1
+    assert [row["state"] for row in elsewhere("SELECT state FROM outbox")] == ["sent", "sent"]
 
 
 async def test_a_beginning_of_unknown_outcome_is_settled_by_the_rule(
