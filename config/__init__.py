@@ -5,6 +5,7 @@ Use: `home = Home().ensure()`, then `settings = load_settings(home)`. It imports
 
 from __future__ import annotations
 
+from config.agent import Agent
 from config.errors import ConfigError, Problem
 from config.home import Home
 from config.load import load_settings
@@ -17,7 +18,7 @@ from config.platforms import (
     SlackAccount,
     TelegramAccount,
 )
-from config.sections import Agent, Delivery, Display, Identities, Platform, SessionReset, Web
+from config.sections import Delivery, Display, Identities, Platform, SessionReset, Web
 from config.settings import Settings
 
 __all__ = [

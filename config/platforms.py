@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
 
 from config.sections import (
     DISCORD_IDS,
@@ -28,6 +27,7 @@ from config.sections import (
     Secret,
     Section,
     UserIds,
+    rule,
     setting,
 )
 
@@ -40,7 +40,6 @@ __all__ = [
     "Platforms",
     "SlackAccount",
     "TelegramAccount",
-    "rule",
     "spelled",
 ]
 
@@ -57,11 +56,6 @@ _ValueT = TypeVar("_ValueT")
 def spelled(name: str) -> str:
     """A name as it is told apart from others: variable names know neither case nor `-`."""
     return name.replace("-", "_").casefold()
-
-
-def rule(sentence: str) -> PydanticCustomError:
-    """A broken rule; the sentence goes on after the dotted key."""
-    return PydanticCustomError("rule", "{sentence}", {"sentence": sentence})
 
 
 def _web_address(address: str) -> str:

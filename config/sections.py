@@ -12,12 +12,12 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic_core import PydanticCustomError
 
 from config.home import WEB_TOKEN_FORM, WEB_TOKEN_PATTERN
 from config.mail import canonical_address
 
 __all__ = [
-    "Agent",
     "Attachments",
     "Compression",
     "Delivery",
@@ -34,6 +34,8 @@ __all__ = [
     "SessionReset",
     "UserIds",
     "Web",
+    "none_is_empty",
+    "rule",
     "setting",
 ]
 
@@ -43,6 +45,11 @@ Platform: TypeAlias = Literal["telegram", "slack", "discord", "email"]
 def setting(default: Any, form: str, meaning: str) -> Any:
     """A field of a section: its default, the form of its value and its meaning, both as people read them."""
     return Field(default=default, description=meaning, json_schema_extra={"form": form}, validate_default=True)
+
+
+def rule(sentence: str) -> PydanticCustomError:
+    """A broken rule; the sentence goes on after the dotted key."""
+    return PydanticCustomError("rule", "{sentence}", {"sentence": sentence})
 
 
 def _id_text(value: object) -> object:
@@ -82,7 +89,7 @@ def _mail_address(address: str) -> str:
         raise ValueError from None
 
 
-def _none_is_empty(value: object) -> object:
+def none_is_empty(value: object) -> object:
     """A key with nothing behind it is an empty list."""
     return () if value is None else value
 
@@ -92,10 +99,10 @@ Password: TypeAlias = Annotated[SecretStr | None, BeforeValidator(_secret_text),
 Number: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
 _Id: TypeAlias = Annotated[str, BeforeValidator(_id_text), Field(pattern=r"^[A-Za-z0-9]+$", max_length=64)]
 _NumericId: TypeAlias = Annotated[str, BeforeValidator(_id_text), Field(pattern=r"^[1-9][0-9]{0,19}$")]
-UserIds: TypeAlias = Annotated[tuple[_Id, ...], BeforeValidator(_none_is_empty)]
-NumericUserIds: TypeAlias = Annotated[tuple[_NumericId, ...], BeforeValidator(_none_is_empty)]
+UserIds: TypeAlias = Annotated[tuple[_Id, ...], BeforeValidator(none_is_empty)]
+NumericUserIds: TypeAlias = Annotated[tuple[_NumericId, ...], BeforeValidator(none_is_empty)]
 MailAddress: TypeAlias = Annotated[str, AfterValidator(_mail_address)]
-MailAddresses: TypeAlias = Annotated[tuple[MailAddress, ...], BeforeValidator(_none_is_empty)]
+MailAddresses: TypeAlias = Annotated[tuple[MailAddress, ...], BeforeValidator(none_is_empty)]
 
 TELEGRAM_IDS = 'a list of numeric user ids (no @names), for example ["42"]'
 SLACK_IDS = 'a list of member ids, for example ["U012AB3CD"] (profile, "Copy member ID")'
@@ -112,23 +119,6 @@ class Section(BaseModel):
     @classmethod
     def _empty_is_default(cls, value: Any) -> Any:
         return {} if value is None else value
-
-
-class Agent(Section):
-    """Which agent answers."""
-
-    kind: Literal["recall"] = setting(
-        "recall",
-        "`recall`",
-        "The agent. `recall` is built in: it files what it is told and finds it again, without a key or a network.",
-    )
-    context_tokens: Annotated[Number, Field(ge=2000, le=10_000_000)] = setting(
-        32_000,
-        "a whole number of tokens from 2000 to 10000000",
-        "How much of a conversation the agent is shown in a turn, with its system prompt and its tools, as Threadline "
-        "counts tokens (a third of the UTF-8 bytes, which is on the high side). Leave room for the answer in what the "
-        "model can take.",
-    )
 
 
 class Compression(Section):

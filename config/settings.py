@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from config.platforms import Platforms, rule
+from config.agent import Agent
+from config.platforms import Platforms
 from config.sections import (
-    Agent,
     Attachments,
     Compression,
     Delivery,
@@ -26,6 +26,7 @@ from config.sections import (
     Platform,
     SessionReset,
     Web,
+    rule,
     setting,
 )
 

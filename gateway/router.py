@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from gateway.agents.base import Birth, Prompting
 from gateway.ids import new_session_id, new_turn_id
 from gateway.keys import session_key, shared
-from gateway.phrases import inert, spoken_at
+from gateway.phrases import entrance, inert, spoken_at
 from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
 from gateway.reset import ResetPolicy
 from gateway.visibility import visibility
@@ -25,6 +26,7 @@ from session_store.changed import joined
 if TYPE_CHECKING:
     from adapters.base import Place
     from config import Settings
+    from gateway.agents.base import Agent
     from session_store import InboxRow, SessionDB, SessionRow, Visibility
 
 __all__ = ["Router", "Scope"]
@@ -42,10 +44,11 @@ class Scope:
 class Router:
     """Routing rules of one configuration."""
 
-    def __init__(self, settings: Settings, db: SessionDB, model: str) -> None:
+    def __init__(self, settings: Settings, db: SessionDB, agent: Agent) -> None:
         self.settings = settings
         self._db = db
-        self.model = model
+        self._prompting = agent if isinstance(agent, Prompting) else None
+        self.model = agent.model
         reset = settings.session_reset
         self._policy = ResetPolicy(reset.mode, reset.idle_minutes, reset.at_hour, reset.timezone)
         #: In which times are written, None for the machine's own.
@@ -120,11 +123,21 @@ class Router:
             room_id=scope.room_id,
             platform_message_id=first["payload"].get("message_id"),
             model=self.model,
+            system_prompt=self._system_prompt(place, scope, first),
             user_id=first["sender"].get("user_id"),
             note=_note(rows, named=scope.shared),
             texts=_texts(rows),
             origin=f"{_speaker(rows)} {spoken_at(place.platform)}",
         )
+
+    def _system_prompt(self, place: Place, scope: Scope, row: InboxRow) -> str | None:
+        """What the agent would be told in a session that begins here and now."""
+        if self._prompting is None:
+            return None
+        zone = None if self.zone is None else self.zone.key
+        person = None if place.platform in LOCAL_PLATFORMS else row["sender"].get("name")
+        birth = Birth(entrance(place.platform), scope.shared, row["received_at"], row["place_name"], person, zone)
+        return self._prompting.system_prompt(birth)
 
 
 def _texts(rows: Sequence[InboxRow]) -> list[str]:

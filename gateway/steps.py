@@ -9,7 +9,8 @@ yields is refused, and the fence keeps it from writing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -93,12 +94,13 @@ class Steps:
             )
             if self._steers:
                 context = replace(context, steering=_Steering(self, running))
-            async for event in self._agent.run(context):
-                running.heard()
-                if isinstance(event, Final):
-                    final = event
-                else:
-                    await self._step(work, running, event)
+            async with _closing(self._agent.run(context)) as events:
+                async for event in events:
+                    running.heard()
+                    if isinstance(event, Final):
+                        final = event
+                    else:
+                        await self._step(work, running, event)
         except AgentError as error:
             return Final(str(error), finish_reason="error")
         except Exception as error:
@@ -135,10 +137,19 @@ class Steps:
         await self._db.turns.step(running.fence, [message], usage=spent)
         del running.spent[: len(spent)]
         if isinstance(event, ToolCalls):
-            running.earlier = running.last_said
             running.said.clear()
             running.shown = ""
             self._live.publish(running.session_id, running.fence.turn_id, "")
+
+
+@asynccontextmanager
+async def _closing(events: AsyncIterator[AgentEvent]) -> AsyncIterator[AsyncIterator[AgentEvent]]:
+    """An agent's events; whatever it holds (a connection, a program) is let go of when they are not read to the end."""
+    try:
+        yield events
+    finally:
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()
 
 
 def _check(running: Running) -> None:

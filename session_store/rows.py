@@ -215,10 +215,7 @@ class InboxRow(TypedDict):
 
 
 class OutboxRow(TypedDict):
-    """One outbox row with its place's columns joined in; parts of one answer share their line.
-
-    finishes_message: the platform's id of the message that this part takes the place of, None where there is none.
-    """
+    """One outbox row with its place's columns joined in; parts of one answer share their line."""
 
     id: int
     line: int
@@ -240,8 +237,6 @@ class OutboxRow(TypedDict):
     body: str
     rendered: str | None
     reply_to: str | None
-    finishes: int | None
-    finishes_message: str | None
     state: str
     attempts: int
     resends: int

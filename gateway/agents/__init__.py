@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gateway.agents.command import CommandAgent
+from gateway.agents.openai import OpenAIAgent
 from gateway.agents.recall import RecallAgent
 
 if TYPE_CHECKING:
@@ -18,3 +20,7 @@ def make_agent(settings: Settings) -> Agent:
     match settings.agent.kind:
         case "recall":
             return RecallAgent()
+        case "openai":
+            return OpenAIAgent(settings.agent)
+        case "command":
+            return CommandAgent(settings.agent.command, settings.agent.command_seconds)

@@ -23,7 +23,9 @@ __all__ = [
     "AgentError",
     "AgentEvent",
     "AttachedFile",
+    "Birth",
     "Final",
+    "Prompting",
     "Reasoning",
     "Sparing",
     "Steerable",
@@ -190,6 +192,32 @@ class Agent(Protocol):
 
     async def summarize(self, request: SummaryRequest) -> Written:
         """Summarise a conversation. Raises AgentError; stops soon when its task is cancelled. Never empty."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """How a session begins, as far as its agent is told: never who may see what, and no secrets.
+
+    entrance: the platform in words (`Telegram`, `terminal`). shared: several people speak there. place: the name of the
+    room or chat, if it has one. person: the name of who speaks, in a private place. now: Unix seconds. timezone: the
+    name of the zone in which times are told, None for the machine's own.
+    """
+
+    entrance: str
+    shared: bool
+    now: float
+    place: str | None = None
+    person: str | None = None
+    timezone: str | None = None
+
+
+@runtime_checkable
+class Prompting(Protocol):
+    """What an agent also has whose sessions carry a system prompt."""
+
+    def system_prompt(self, birth: Birth) -> str:
+        """The prompt of a session that begins now. It is stored with the session and never changes."""
         ...
 
 

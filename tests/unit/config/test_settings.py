@@ -229,3 +229,16 @@ def test_people_may_have_names_in_any_script(tmp_path: Path) -> None:
     settings = written(tmp_path, "people: {Zoë: {telegram: [1]}, 王伟: {telegram: [2]}, आशा: {}}")
 
     assert list(settings.people) == ["Zoë", "王伟", "आशा"]
+
+
+def test_the_agent_is_whole_or_refused() -> None:
+    """An address of one's own needs no key; what belongs to another kind may stand there."""
+    local = Settings.model_validate(
+        {"agent": {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:11434/v1/"}}
+    )
+    assert (local.agent.base_url, local.agent.api_key) == ("http://127.0.0.1:11434/v1", None)
+    keyed = Settings.model_validate(
+        {"agent": {"kind": "openai", "model": "m", "api_key": "sk-secret", "command": ["x"]}}
+    )
+    assert "sk-secret" not in repr(keyed)
+    assert keyed.agent.command == ("x",)

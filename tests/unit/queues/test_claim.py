@@ -265,3 +265,13 @@ async def test_the_route_answers_where_the_last_message_came_from(bench: Bench) 
     await bench.turns.claim(request([row], "t2", place=GROUP), never)
     (route,) = await bench.routes.of_session("session-t1")
     assert route["chat"] == "-7"
+
+
+async def test_a_session_keeps_the_system_prompt_of_its_first_turn_that_has_one(bench: Bench) -> None:
+    """A later one changes nothing, whatever the settings say by then."""
+    for number, prompt in enumerate([None, "as it began", "as it is now"]):
+        held = fence(await bench.claimed(f"m:{number}", f"t{number}", system_prompt=prompt))
+        await bench.turns.finish(held, NewMessage("assistant", "hi"))
+    assert bench.rows("SELECT system_prompt FROM sessions") == [{"system_prompt": "as it began"}]
+    await bench.claimed("m:9", "t9", session_key="another", lane="another", system_prompt="at birth")
+    assert bench.value("SELECT system_prompt FROM sessions WHERE id = 'session-t9'") == "at birth"
