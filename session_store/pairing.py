@@ -4,7 +4,7 @@ Contract: the store keeps only hashes of codes; the caller compares. At most thr
 withdraws the oldest, so that nobody locks the owner out and little can be guessed. Redeeming is one transaction: code
 used, person found or made, identity theirs, the message that carried the code recorded as handled, the notice queued;
 so a message delivered again does nothing. Five failures of one sender lock it for an hour; a message counts once.
-A sender who was allowed before changes persons: sessions made until then stay with the former person.
+A sender who was merely allowed before becomes that person with everything that was theirs, in the same transaction.
 Failure: a code that is used, expired or withdrawn, a locked sender, and an identity that the config names give None.
 Limits: failures are kept for a day and at most 10,000 senders, the longest silent are forgotten first.
 """

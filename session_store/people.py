@@ -2,8 +2,9 @@
 
 Contract: the owner of the home is the person 'owner', also by name. The config is in command of what it names: it takes
 an identity from pairing or from a merely allowed person, and gives back what it no longer names. Other sources never
-change an identity of the config. A name is one person, wherever it came from. Sessions stay with the person who owned
-them when an identity changes hands.
+change an identity of the config. A name is one person, wherever it came from. When the only identity of an unnamed
+person turns out to be somebody else's, both are one person from then on (see merging.py); sessions of a named person
+stay theirs.
 Failure: an identity that the config names for two people raises InvalidArgument and nothing changes.
 Limits: user ids are opaque and case-sensitive. account '' of an identity matches every account of its platform.
 """
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from session_store.errors import InvalidArgument
+from session_store.merging import merge_if_gone
 from session_store.rows import PersonRow
 from session_store.tx import Rx, Tx
 
@@ -36,6 +38,9 @@ SELECT person_id, via FROM identities WHERE platform = ? AND user_id = ? AND acc
 ORDER BY CASE via WHEN 'config' THEN 0 WHEN 'pairing' THEN 1 ELSE 2 END, account = '' LIMIT 1
 """
 EXACT = "SELECT person_id, via FROM identities WHERE platform = ? AND account = ? AND user_id = ?"
+# Whose an identity is under this account, or under any for the account ''.
+ALL_OF = "SELECT person_id FROM identities WHERE platform = ?1 AND user_id = ?2 AND (account = ?3 OR ?3 = '') LIMIT 100"
+DROP_ALLOWED = "DELETE FROM identities WHERE platform = ? AND user_id = ? AND account <> '' AND via = 'allowed'"
 ASSIGN = """
 INSERT INTO identities (platform, account, user_id, person_id, via, created_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (platform, account, user_id) DO UPDATE SET person_id = excluded.person_id, via = excluded.via,
@@ -60,8 +65,14 @@ def identity(rx: Rx, platform: str, account: str, user_id: str) -> tuple[str, Vi
 
 
 def assign(tx: Tx, platform: str, account: str, user_id: str, owner: tuple[str, Via]) -> None:
-    """Make an identity a person's, whoever's it was."""
+    """Make an identity a person's, whoever's it was; a former person who had no other becomes that person."""
+    former = {row["person_id"] for row in tx.all(ALL_OF, (platform, user_id, account))}
+    if account == "":
+        # An identity of all accounts takes the place of those of single ones that were merely allowed.
+        tx.run(DROP_ALLOWED, (platform, user_id))
     tx.run(ASSIGN, (platform, account, user_id, *owner, tx.now))
+    for person_id in sorted(former - {owner[0]}):
+        merge_if_gone(tx, person_id, owner[0])
 
 
 def person_named(tx: Tx, name: str) -> str:

@@ -111,11 +111,11 @@ async def test_at_most_three_codes_are_open(bench: Bench) -> None:
 
 
 async def test_an_allowed_sender_becomes_the_person_of_the_code(bench: Bench) -> None:
-    """The former person stays with what it owns."""
+    """Nobody else is left who they were; what was theirs goes along (see test_merging)."""
     was = bench.apply(lambda tx: ensure_allowed(tx, "telegram", "", "42", "Ada"))
     code = await bench.pairing.create_code("telegram", None, "hash", 3600.0)
     assert await redeem(bench, code) == "owner"
-    assert await bench.people.get(was) is not None
+    assert await bench.people.get(was) is None
 
 
 async def test_an_identity_of_the_config_is_not_changed_by_a_code(bench: Bench) -> None:
