@@ -4,7 +4,8 @@ Contract: an adapter turns platform events into `InboundMessage`s and hands each
 returned is the event durable and may be confirmed to the platform. It sends `OutboundPart`s to places and returns a
 receipt, or raises exactly one of the `SendError` kinds. It does no other work: no agent, no store, no blocking call.
 Files that come with a message are only described (`Attachment`), never fetched before `deliver`; an adapter whose
-messages describe any also offers `FetchesFiles`, and is asked for them once the message is durable.
+messages describe any also offers `FetchesFiles`, and is asked for them once the message is durable. One that can change
+what it sent also offers `Edits`.
 Limits: `send` is bounded in time by the adapter (30 s); `stop` returns within 5 s, also with sends in flight.
 """
 
@@ -24,6 +25,7 @@ __all__ = [
     "CatchesUp",
     "ChatType",
     "Deliver",
+    "Edits",
     "FetchError",
     "FetchesFiles",
     "Gone",
@@ -47,7 +49,7 @@ __all__ = [
 ]
 
 ChatType = Literal["dm", "group", "channel", "thread"]
-InboundKind = Literal["message", "edit", "delete", "command", "button", "migration", "member"]
+InboundKind = Literal["message", "edit", "delete", "command", "button", "migration", "member", "bounce"]
 AttachmentKind = Literal["image", "audio", "voice", "video", "file"]
 
 
@@ -124,6 +126,8 @@ class InboundMessage:
     quoted: what a reply answers, where the platform tells it with the reply.
     extra: facts of this platform that later steps may need; JSON values only. A `migration` names `old_chat` and
     `new_chat` there.
+    A `bounce` tells that a message of ours was taken and then not delivered: `subject` is the id in its receipt, `text`
+    the reason.
     """
 
     place: Place
@@ -354,4 +358,21 @@ class FetchesFiles(Protocol):
         While the account is not connected it may wait some seconds for it. Every wait for the platform is bounded; the
         caller bounds the whole and may cancel at any time. Several fetches run at once.
         """
+        ...
+
+
+@runtime_checkable
+class Edits(Protocol):
+    """What an adapter also has whose platform lets the bot change its own messages: answers are shown while made."""
+
+    async def edit(self, place: Place, message_id: str, part: OutboundPart) -> None:
+        """Put `part` in the place of a message that this account sent there; also again, and if nothing changes.
+
+        Raises one kind of SendError. Refused, or Gone: this message can never be made to show the part, be it that it
+        is not there any more. After UnknownOutcome the same edit may simply be made again.
+        """
+        ...
+
+    def edit_pause(self, place: Place) -> float:
+        """Seconds from one edit to the next that the platform puts up with in this place, with something to spare."""
         ...

@@ -12,6 +12,7 @@ Reads only. Failure: the store's errors, raised.
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Contexts", "Seen"]
 
 _TOOLS_TOKENS = json_tokens(SCHEMAS)
+_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,13 @@ class Contexts:
     def __init__(self, db: SessionDB, *, limit: int, zone: ZoneInfo | None = None, history: bool = True) -> None:
         self._db = db
         self._zone = zone
-        self._history = history
+        self.history = history
+        self._taken: OrderedDict[str, int] = OrderedDict()
         self.limit = limit
 
     async def seen(self, session_id: str, question: int | None = None) -> Seen:
         """What the model sees of a conversation now. question: the message that is to be answered."""
-        since = None if self._history else question
+        since = None if self.history else question
         view = await self._db.context_view(
             session_id, limit=self.limit, question=question, since=since, annotate=annotated
         )
@@ -75,6 +78,7 @@ class Contexts:
         visible_to: what the asker may see; the tools are bound to it, and in a room's session to the room.
         """
         seen = await self.seen(session_id, message_id)
+        self._remember(session_id, seen.tokens)
         session = seen.view.session
         root = (session["root_id"] if session else None) or session_id
         tools = TurnTools(self._db, narrowed(visible_to, session), root, question_id=message_id, zone=self._zone)
@@ -92,6 +96,16 @@ class Contexts:
             attachments=[file for row in files if (file := await self._file(row)) is not None],
             system_prompt=session["system_prompt"] if session else None,
         )
+
+    def taken(self, session_id: str) -> int:
+        """How many tokens the last turn of a session began with here; 0 if that is not known."""
+        return self._taken.get(session_id, 0)
+
+    def _remember(self, session_id: str, tokens: int) -> None:
+        self._taken[session_id] = tokens
+        self._taken.move_to_end(session_id)
+        while len(self._taken) > _REMEMBERED:
+            self._taken.popitem(last=False)
 
     async def _stored_text(self, session_id: str, message_id: int) -> str | None:
         """The text of a message as it was stored, with its files."""

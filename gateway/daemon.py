@@ -108,7 +108,7 @@ class _Service:
         self._workshop = workshop
         self._heart = heart
         self._accounts = [("web", "main"), *adapters]
-        self._delivery = Delivery(db, adapters, holder, unknown=settings.delivery.unknown)
+        self._delivery = Delivery(db, adapters, holder, unknown=settings.delivery.unknown, streaming=workshop.streaming)
         self._edge = InboundEdge(settings, served, db, workshop.commands)
         for adapter in adapters.values():
             if isinstance(adapter, Reports):
@@ -154,6 +154,8 @@ class _Service:
                 tasks.start_soon(self._heart.obey, self._workshop.runner)
                 tasks.start_soon(self._presence.run)
                 tasks.start_soon(self._attention.run)
+                tasks.start_soon(self._workshop.titler.run)
+                tasks.start_soon(self._workshop.streaming.run)
                 tasks.start_soon(self._work_rows)
                 tasks.start_soon(self._receive, receiving)
                 tasks.start_soon(self._report, address)

@@ -3,8 +3,9 @@
 Contract: a part is marked *sending* before the I/O and sent, unknown, failed or waiting after it. Parts of one place go
 out in order; places and accounts are independent. A wait that the platform asks for is honoured, for the place or the
 account it names. An outcome that nobody knows is settled at once by `delivery.unknown`: sent again once, or left as
-unknown; the store counts both. What waits survives restarts and is tried for `GIVE_UP_SECONDS`. An answer whose topic
-or chat is gone goes to the chat it belonged to, with a word about it.
+unknown; the store counts both. An answer whose beginning is shown already is put in the place of that message, as often
+as it takes; if that message cannot be edited, the answer comes anew. What waits survives restarts and is tried for
+`GIVE_UP_SECONDS`. An answer whose topic or chat is gone goes to the chat it belonged to, with a word about it.
 Failure: what became of a send is written as soon as the store can; until then its place waits, and a process that dies
 meanwhile has left an unknown outcome, like one that died while sending.
 Limits: `AT_ONCE` sends at a time per account; nothing waits in memory, the queue is the outbox table.
@@ -22,7 +23,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from adapters.base import Gone, OutboundPart, Refused, RetryLater, UnknownOutcome
+from adapters.base import Edits, Gone, OutboundPart, Receipt, Refused, RetryLater, UnknownOutcome
 from gateway.bell import Bell
 from gateway.moving import move_of
 from gateway.places import place_of, place_ref
@@ -31,7 +32,8 @@ from session_store import NewOutbox, RenderedPart, StoreError
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from adapters.base import Adapter, Place, Receipt
+    from adapters.base import Adapter, Place
+    from gateway.streaming import Streaming
     from session_store import OutboxRow, SessionDB
 
 __all__ = ["Delivery", "patience"]
@@ -47,6 +49,7 @@ IDLE_SECONDS = 5.0
 #: Between two looks for what is due, however much is committed.
 LOOK_REST_SECONDS = 0.01
 STORE_RETRY_SECONDS = 1.0
+EDIT_AGAIN_SECONDS = 1.0
 #: How often sends that dead processes left under way are looked for: a process of another container may seem alive
 #: for a while after its end.
 RECOVER_SECONDS = 20.0
@@ -76,11 +79,13 @@ class Delivery:
         holder: str,
         *,
         unknown: Literal["resend", "hold"],
+        streaming: Streaming | None = None,
     ) -> None:
         self._db = db
         self._adapters = adapters
         self._holder = holder
         self._resend = unknown == "resend"
+        self._streaming = streaming
         self._opened: set[Account] = set()
         self._busy: dict[int, Account] = {}
         self._paused: dict[Account, float] = {}
@@ -197,6 +202,8 @@ class Delivery:
 
     async def _send(self, row: OutboxRow, adapter: Adapter, parts: Sequence[RenderedPart] | None = None) -> None:
         """Send a row; parts: what it is split into first, of which the row is the first then."""
+        if row["finishes"] is not None and row["turn_id"] is not None and self._streaming is not None:
+            await self._streaming.end(row["turn_id"])
         try:
             if not await self._db.outbox.begin(row["id"], self._holder, parts):
                 return
@@ -214,13 +221,13 @@ class Delivery:
         # A mail needs the name, for its subject.
         place = replace(place_of(row), name=row["place_name"], parent=row["place_parent"])
         try:
-            receipt = await adapter.send(place, part)
+            receipt = await _handed_over(adapter, place, part, row["finishes_message"])
         except RetryLater as error:
             outcome = self._later(row, error)
         except Gone as error:
             outcome = self._gone(row, place, error)
         except Refused as error:
-            outcome = self._failed(row, str(error))
+            outcome = self._alone(row, str(error)) if row["finishes_message"] else self._failed(row, str(error))
         except UnknownOutcome as error:
             outcome = self._unknown(row, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a library raises here, nobody knows whether it was sent
@@ -246,6 +253,9 @@ class Delivery:
     def _sent(self, row: OutboxRow, place: Place, receipt: Receipt) -> _Write:
         async def write() -> None:
             await self._db.outbox.sent(row["id"], receipt.message_id)
+            if row["kind"] == "answer" and row["turn_id"] is not None and self._streaming is not None:
+                # While its turn runs, this is the beginning of the answer.
+                self._streaming.posted(row["turn_id"], None if receipt.thread_gone else receipt.message_id)
             if receipt.thread_gone:
                 await self._db.routes.unbind(place_ref(place))
             # A note about a notice would be noted itself, and so on.
@@ -273,6 +283,8 @@ class Delivery:
         """
         if error.moved_to and error.moved_to != place.chat:
             return self._moved(row, place, error.moved_to, str(error))
+        if row["finishes_message"]:
+            return self._alone(row, str(error))
         if not (error.thread_only and place.thread):
             return self._failed(row, str(error))
         reason, words = str(error), f"This was for a topic that is {'closed' if error.closed else 'gone'}. {error}"
@@ -299,7 +311,14 @@ class Delivery:
         _log.warning("not_delivered", outbox_id=row["id"], error=error)
         return lambda: self._db.outbox.fail(row["id"], error)
 
+    def _alone(self, row: OutboxRow, error: str) -> _Write:
+        """Send the answer as a message of its own; what is wrong with its place, if anything, shows then."""
+        _log.info("answer_comes_anew", outbox_id=row["id"], error=error)
+        return lambda: self._db.outbox.stand_alone(row["id"], error)
+
     def _unknown(self, row: OutboxRow, error: str) -> _Write:
+        if row["finishes_message"] is not None:
+            return self._later(row, RetryLater(error, EDIT_AGAIN_SECONDS))
         _log.warning("outcome_unknown", outbox_id=row["id"], error=error, resend=self._resend)
         return lambda: self._db.outbox.unknown(row["id"], error, self._resend)
 
@@ -307,3 +326,13 @@ class Delivery:
         """Wait, unless everything is to end."""
         with anyio.move_on_after(seconds):
             await self._halted.wait()
+
+
+async def _handed_over(adapter: Adapter, place: Place, part: OutboundPart, message_id: str | None) -> Receipt:
+    """Send a part, or put it in the place of a message that is there."""
+    if message_id is None:
+        return await adapter.send(place, part)
+    if not isinstance(adapter, Edits):
+        raise Refused("The account cannot edit messages.")
+    await adapter.edit(place, message_id, part)
+    return Receipt(message_id)

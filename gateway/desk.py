@@ -11,7 +11,6 @@ is set aside with a word to the person. After `close` nothing is begun.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -23,21 +22,24 @@ import structlog
 from gateway.albums import Albums
 from gateway.attachments import content
 from gateway.bursts import Bursts
-from gateway.commands import Call, CommandContext, Reply
+from gateway.counter import outgoing
 from gateway.phrases import inert, one_line
-from gateway.places import LOCAL_PLATFORMS, place_of, place_ref
+from gateway.places import LOCAL_PLATFORMS, place_of
 from gateway.work import Work
-from session_store import NewOutbox, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from adapters.base import Place
     from gateway.attachments import Collector
-    from gateway.commands import CommandRegistry
+    from gateway.commands import Call, CommandRegistry, Reply
+    from gateway.compression import Compressor
+    from gateway.counter import Counter
     from gateway.router import Router, Scope
+    from gateway.streaming import Streaming
+    from gateway.titles import Titler
     from gateway.turns import TurnRunner
-    from session_store import Claim, InboxRow, NewInbox, SessionDB, SessionRow
+    from session_store import Claim, InboxRow, NewInbox, SessionDB
 
 __all__ = ["Desk", "Typing"]
 
@@ -72,7 +74,11 @@ class Desk:
         commands: CommandRegistry,
         holder: str,
         *,
+        counter: Counter,
+        compressor: Compressor,
         collector: Collector,
+        titler: Titler,
+        streaming: Streaming,
         typing: Typing | None = None,
         merge_window: float = 0.0,
     ) -> None:
@@ -81,8 +87,12 @@ class Desk:
         self._runner = runner
         self._commands = commands
         self._holder = holder
+        self._counter = counter
+        self._compressor = compressor
         self._collector = collector
+        self._titler = titler
         self._typing = typing
+        self._streaming = streaming
         self._closed = False
         # Rows whose conversation was found held: they are looked at before they are claimed again.
         self._held: set[int] = set()
@@ -102,13 +112,13 @@ class Desk:
         if self._closed:
             return False
         if row["kind"] == "command":
-            await self._command(row)
-            return True
+            return await self._command(row)
         return await self._message(row)
 
     async def settle(self) -> None:
-        """Let go of turns of this process that ended while the store could not be written."""
+        """Let go of what ended in this process while the store could not be written."""
         await self._runner.settle()
+        await self._counter.settle()
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -123,6 +133,7 @@ class Desk:
         attached = await self._collector.collect(rows)
         if self._closed:
             return False
+        await self._compressor.before_turn(row["lane"], row["session_key"], row["session_id"])
         known = await self._input(rows)
         request = await self._router.request(rows, self._holder, known.scope)
         if attached:
@@ -159,6 +170,8 @@ class Desk:
     async def _take_over(self, turn_id: str) -> bool:
         rows = await self._db.inbox.of_turn(turn_id)
         known = await self._input(rows) if rows else None
+        if known is not None and rows[0]["kind"] == "command":
+            known = replace(known, text=await self._db.turns.said_in(turn_id) or "")
         with anyio.CancelScope(shield=True):
             claim = await self._db.turns.take_over(turn_id, self._holder)
             if claim.status != "claimed":
@@ -187,34 +200,44 @@ class Desk:
         visible_to = self._router.visible_to(known.place, known.person_id, known.scope, claim.spoken_in)
         work = Work(claim, known.place, known.text, visible_to, known.reply_to)
         async with self._shown_typing(known.place):
-            await self._runner.run(work)
+            with self._streaming.showing(work):
+                answer = await self._runner.run(work)
+        if answer is not None and claim.session_id is not None:
+            self._titler.consider(claim.session_id)
+        if claim.session_id is not None and not self._closed:
+            await self._compressor.after_turn(claim.session_id)
 
     def _shown_typing(self, place: Place) -> AbstractAsyncContextManager[None]:
         return _typing_at(place, self._typing if place.platform not in LOCAL_PLATFORMS else None)
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
-    async def _command(self, row: InboxRow) -> None:
-        """Work a slash command that came through the inbox; its reply and effects are one transaction."""
-        place = place_of(row)
+    async def _command(self, row: InboxRow) -> bool:
+        """Work a slash command that came through the inbox; False if its conversation is held elsewhere."""
         call = self._commands.parse(str(row["payload"].get("text", "")))
         if call is None:
             await self._db.inbox.set_aside(row["id"], "a command row without a command")
-            return
-        session = await self._db.routes.session_for(row["session_key"]) if row["session_key"] else None
-        if session is not None and not self._commands.immediate(call):
-            for turn in await self._db.turns.orphaned_in(session["id"]):
-                await self.recover(turn["id"])
-        context = await self._context(
-            place, row["sender"].get("user_id"), row["person_id"], row["session_key"], session
-        )
-        try:
-            reply = await self._commands.run(context, call)
-            await self._db.inbox.complete(row["id"], outbox=_outgoing(row, place, reply.text), effects=reply.effects)
-        except StoreError as error:
-            if not isinstance(error, ValueError):
-                raise
-            await self._db.inbox.complete(row["id"], outbox=_outgoing(row, place, inert(str(error))))
+            return True
+        if self._commands.asks_for_a_turn(call):
+            return await self._again(row, call)
+        return await self._counter.work(row, call, self.recover)
+
+    async def _again(self, row: InboxRow, call: Call) -> bool:
+        """Answer the last question of the row's conversation again."""
+        known = await self._input([row])
+        request = await self._router.request([row], self._holder, known.scope)
+        # As for a message: whoever made the claim must know.
+        with anyio.CancelScope(shield=True):
+            again = await self._db.turns.claim_again(request)
+        if again is None:
+            return await self._counter.work(row, call, self.recover)
+        if again.claim.status == "busy":
+            if again.claim.orphan is not None:
+                await self.recover(again.claim.orphan)
+            return False
+        if again.claim.status == "claimed":
+            await self._run(again.claim, replace(known, text=again.said))
+        return True
 
     async def local_command(
         self, place: Place, person_id: str, session_id: str | None, call: Call, *, event: NewInbox | None = None
@@ -223,41 +246,7 @@ class Desk:
 
         event: how it is recorded along with them, where it may be given again.
         """
-        session = await self._db.get_session(session_id) if session_id else None
-        context = await self._context(place, None, person_id, None, session)
-        try:
-            reply = await self._commands.run(context, call)
-            if event is None:
-                await self._db.apply(reply.effects)
-            else:
-                shown_in = session_id or reply.session_id or event.session_id
-                await self._db.inbox.work_at_once(replace(event, session_id=shown_in), reply.effects)
-        except StoreError as error:
-            if not isinstance(error, ValueError):
-                raise
-            return Reply(inert(str(error)))
-        return reply
-
-    async def _context(
-        self, place: Place, user_id: str | None, person_id: str | None, key: str | None, session: SessionRow | None
-    ) -> CommandContext:
-        scope = await self._router.scope(place, user_id, person_id)
-        return CommandContext(
-            db=self._db,
-            place=place,
-            session_key=key,
-            session=session,
-            person_id=person_id,
-            owner=scope.owner,
-            room_id=scope.room_id,
-            source=place.platform,
-            model=self._router.model,
-            user_id=user_id,
-            visible_to=self._router.visible_to(place, person_id, scope, await self._router.spoken_in(person_id)),
-            now=time.time(),
-            zone=self._router.zone,
-            settings=self._router.settings,
-        )
+        return await self._counter.local(place, person_id, session_id, call, self.recover, event=event)
 
     # --- what cannot be worked ---------------------------------------------------------------------------------------
 
@@ -266,15 +255,7 @@ class Desk:
         sorry = f"Your message could not be worked and was set aside: {inert(one_line(reason, 200))}"
         self._held.discard(row["id"])
         self._collector.forget([row])
-        await self._db.inbox.set_aside(row["id"], reason, _outgoing(row, place_of(row), sorry))
-
-
-def _outgoing(row: InboxRow, place: Place, text: str) -> tuple[NewOutbox, ...]:
-    """A notice to exactly the place that a row came from."""
-    if place.platform in LOCAL_PLATFORMS or not text:
-        return ()
-    reply_to = None if place.private else row["payload"].get("message_id")
-    return (NewOutbox(place=place_ref(place), kind="notice", body=text, reply_to=reply_to),)
+        await self._db.inbox.set_aside(row["id"], reason, outgoing(row, place_of(row), sorry))
 
 
 @asynccontextmanager

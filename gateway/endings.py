@@ -8,16 +8,16 @@ once the store works again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
 
 from gateway.agents.base import Final
-from gateway.places import LOCAL_PLATFORMS, place_ref
+from gateway.outgoing import outgoing
 from gateway.work import End, assistant_message
-from session_store import FenceLost, NewMessage, NewOutbox, StoreError
+from session_store import FenceLost, NewMessage, StoreError
 
 if TYPE_CHECKING:
     from gateway.work import Running, Work
@@ -58,16 +58,16 @@ class Endings:
         """End a claimed turn without an answer and say so to the person."""
         fence, spent = running.fence, running.spent
         message = NewMessage("assistant", sentence, finish_reason="error", op_id=_final_id(fence))
-        outgoing = _outgoing(work, "notice", sentence)
-        await self._written(lambda: self._db.turns.give_up(fence, reason, outgoing, message, usage=spent))
+        rows = outgoing(work, "notice", sentence, below=running.last_said)
+        await self._written(lambda: self._db.turns.give_up(fence, reason, rows, message, usage=spent))
 
     async def stop(self, work: Work, running: Running) -> None:
         """End a turn that a person stopped, or said something newer to; what was said so far is kept."""
         fence, spent, end = running.fence, running.spent, running.end or End.STOPPED
         said = "".join(running.said)
         partial = NewMessage("assistant", said, finish_reason="stopped", op_id=_final_id(fence)) if said else None
-        outgoing = _outgoing(work, "notice", _NEWER if end is End.NEWER else "Stopped.")
-        await self._written(lambda: self._db.turns.interrupt(fence, end.value, outgoing, partial, usage=spent))
+        rows = outgoing(work, "notice", _NEWER if end is End.NEWER else "Stopped.", below=running.last_said)
+        await self._written(lambda: self._db.turns.interrupt(fence, end.value, rows, partial, usage=spent))
 
     async def leave(self, running: Running, reason: str | None) -> None:
         """Leave a turn to the next worker, as a failed attempt if there is a reason; remembered if it cannot be now."""
@@ -95,8 +95,8 @@ class Endings:
         message = assistant_message(
             answer.text, op_id=_final_id(fence), finish_reason=answer.finish_reason, reasoning=answer.reasoning
         )
-        outgoing = _outgoing(work, "answer", answer.text)
-        await self._written(lambda: self._db.turns.finish(fence, message, outgoing, usage=spent))
+        rows = outgoing(work, "answer", answer.text)
+        await self._written(lambda: self._db.turns.finish(fence, message, rows, usage=spent))
 
     async def _written(self, write: Callable[[], Awaitable[object]]) -> None:
         """Write the end of a turn; tried again for a while if the store cannot, unless all turns are to be left."""
@@ -113,24 +113,6 @@ class Endings:
                     await self._leaving.wait()
             else:
                 return
-
-
-def _outgoing(work: Work, kind: str, body: str) -> Sequence[NewOutbox]:
-    """What goes to the place the message came from: a word about a reset if there was one, and `body`."""
-    if work.place.platform in LOCAL_PLATFORMS:
-        return ()
-    place = place_ref(work.place)
-    answer = NewOutbox(
-        place=place,
-        kind="answer" if kind == "answer" else "notice",
-        body=body,
-        reply_to=None if work.place.private else work.reply_to,
-    )
-    words = {"daily": "a new day", "idle": "a long pause"}.get(work.claim.reset_reason or "")
-    if words is None:
-        return (answer,)
-    reset = f"A new session begins ({words}). The former one is kept; `/search` finds what was said."
-    return (NewOutbox(place=place, kind="notice", body=reset), answer)
 
 
 def _final_id(fence: Fence) -> str:

@@ -5,8 +5,8 @@ the platform may be told. A repeated delivery changes nothing. When it raises, t
 safe also if the event was recorded. What Threadline does not answer it does not store, and of who said it neither.
 A command for another bot is not answered; a caption of an album is never a command. An edit or a delete changes what is
 stored of its message and begins no turn, whatever it says. A chat that has moved is known under both its ids. Bots that
-are let in may say so much and no more, and nothing of what another account of this home has sent. `report` is the
-`report` of every adapter: it keeps what they cannot read.
+are let in may say so much and no more, and nothing of what another account of this home has sent. What was sent and
+came back is marked as failed. `report` is the `report` of every adapter: it keeps what they cannot read.
 Limits: of buttons and memberships nothing is recorded; an edit never addresses the agent for the first time.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+import anyio
 import structlog
 
 from adapters.base import InboundMessage, Unreadable, Verdict
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gateway.commands import CommandRegistry
     from gateway.platforms import Served
     from session_store import Change, SessionDB
+    from session_store.models import InboxKind
 
 __all__ = ["BOT_CAPS", "IMMEDIATE", "InboundEdge"]
 
@@ -41,6 +43,9 @@ BOT_CAPS = BotCaps(depth=3, spoken=20, seconds=3600.0)
 
 #: Of a quoted message so much is kept.
 QUOTED_CHARACTERS = 4000
+
+#: A mail may come back before its own receipt is written.
+_RECEIPT_PAUSES = (0.0, 0.5, 2.0)
 
 _NOTED = (
     "Your change is noted. What I answer is the earlier wording; send the message again to have the new one answered."
@@ -73,11 +78,10 @@ class InboundEdge:
 
     async def accept(self, message: InboundMessage) -> Verdict:
         """Record one event; see the module's contract."""
-        if message.kind == "migration":
-            return await self._moved(message)
-        if message.kind == "delete":
-            # Platforms do not always tell whose message it was; only what was recorded before is touched.
-            return await self._deleted(message)
+        # Nobody speaks in these; only what was recorded before is touched.
+        told = {"migration": self._moved, "delete": self._deleted, "bounce": self._came_back}.get(message.kind)
+        if told is not None:
+            return await told(message)
         admission = await self._gate.admit(message)
         if not isinstance(admission, Admission):
             return Verdict.DENIED
@@ -104,8 +108,7 @@ class InboundEdge:
             return Verdict.IGNORED
         immediate = call is not None and self._commands.immediate(call)
         row = replace(
-            self._row(message, key + IMMEDIATE if immediate else key),
-            kind="message" if call is None else "command",
+            self._row(message, key + IMMEDIATE if immediate else key, "message" if call is None else "command"),
             payload={
                 "text": message.text,
                 "message_id": message.message_id or None,
@@ -138,12 +141,12 @@ class InboundEdge:
             thread_sessions_per_user=self._settings.thread_sessions_per_user,
         )
 
-    def _row(self, message: InboundMessage, lane: str) -> NewInbox:
+    def _row(self, message: InboundMessage, lane: str, kind: InboxKind) -> NewInbox:
         """The row of an event, without what it says."""
         return NewInbox(
             place=place_ref(message.place),
             dedupe_key=message.dedupe_key,
-            kind=message.kind,
+            kind=kind,
             lane=lane,
             received_at=message.received_at,
             payload={},
@@ -181,13 +184,13 @@ class InboundEdge:
             return Verdict.IGNORED
         reply_to = None if message.place.private else message.message_id
         notice = NewOutbox(place_ref(message.place), "notice", _NOTED, reply_to)
-        event = self._row(message, self._key(message))
+        event = self._row(message, self._key(message), "edit")
         return _verdict(await self._db.changed.edited(event, message.subject, message.text, [notice]))
 
     async def _deleted(self, message: InboundMessage) -> Verdict:
         if message.subject is None or (message.place.platform, message.place.account) not in self._served:
             return Verdict.IGNORED
-        event = self._row(message, self._key(message))
+        event = self._row(message, self._key(message), "delete")
         honour = self._settings.honor_deletes
         return _verdict(await self._db.changed.deleted(event, message.subject, honour=honour))
 
@@ -199,6 +202,18 @@ class InboundEdge:
         if moved:
             _log.info("chat_moved", account=f"{message.place.platform}/{message.place.account}", old=old, new=new)
         return Verdict.ACCEPTED if moved else Verdict.IGNORED
+
+    async def _came_back(self, message: InboundMessage) -> Verdict:
+        """Mark what was sent as failed, for people to see; it is no talk, and nothing answers it."""
+        account = (message.place.platform, message.place.account)
+        if message.subject is None or account not in self._served:
+            return Verdict.IGNORED
+        for pause in _RECEIPT_PAUSES:
+            await anyio.sleep(pause)
+            if await self._db.outbox.came_back(account, message.subject, f"It came back: {message.text}"):
+                _log.warning("answer_came_back", account="/".join(account), reason=message.text)
+                return Verdict.ACCEPTED
+        return Verdict.IGNORED
 
 
 def _verdict(change: Change) -> Verdict:

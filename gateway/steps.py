@@ -137,6 +137,7 @@ class Steps:
         await self._db.turns.step(running.fence, [message], usage=spent)
         del running.spent[: len(spent)]
         if isinstance(event, ToolCalls):
+            running.earlier = running.last_said
             running.said.clear()
             running.shown = ""
             self._live.publish(running.session_id, running.fence.turn_id, "")

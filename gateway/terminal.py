@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from config import Home, Settings
     from gateway.commands import Call, Command, Reply
+    from gateway.live import Notice
     from session_store import InboxRow, MessageRow, TurnRow, Visibility
 
 __all__ = ["Answer", "Left", "Said", "Terminal", "open_terminal"]
@@ -162,8 +163,9 @@ class Terminal:
         return list(self._workshop.commands.commands)
 
     def parse(self, text: str) -> Call | None:
-        """The slash command in `text`, known or not, if it is one."""
-        return self._workshop.commands.parse(text)
+        """The slash command in `text`, known or not, if it is one that gets a reply; what asks for a turn is said."""
+        call = self._workshop.commands.parse(text)
+        return None if call is None or self._workshop.commands.asks_for_a_turn(call) else call
 
     async def command(self, call: Call) -> Reply:
         """Work a slash command; /new and the like move this terminal to the session they name."""
@@ -181,11 +183,13 @@ class Terminal:
         """
         session_id = self.session_id or new_session_id("terminal", time.time())
         name = client_id or uuid4().hex
+        call = self._workshop.commands.parse(text)
+        turn = call is not None and self._workshop.commands.asks_for_a_turn(call)
         accepted = await self.db.inbox.accept(
             NewInbox(
                 place=place_ref(TERMINAL),
                 dedupe_key=f"m:{name}",
-                kind="message",
+                kind="command" if turn else "message",
                 lane=f"session:{self._ids[0] if self._ids else session_id}",
                 received_at=time.time(),
                 payload={"text": text, "message_id": name},
@@ -255,6 +259,10 @@ class Terminal:
         """Have `wake` called whenever the text of the growing answer changed; for the session one is in now."""
         with self._workshop.live.subscribe(self.session_id or "", wake):
             yield
+
+    def notices(self, after: int) -> list[Notice]:
+        """What the gateway itself has said in this session since the notice with this number."""
+        return self._workshop.live.notices(self.session_id or "", after)
 
     def growing(self) -> str:
         """The unfinished answer as it stands now, '' when there is none."""
@@ -329,6 +337,7 @@ async def open_terminal(home: Home, settings: Settings) -> AsyncIterator[Termina
             terminal = Terminal(workshop, visible_to, tasks)
             tasks.start_soon(heart.beat, workshop.runner)
             tasks.start_soon(heart.obey, workshop.runner)
+            tasks.start_soon(workshop.titler.run)
             tasks.start_soon(terminal.work)
             tasks.start_soon(terminal.tend)
             if settings.busy == "interrupt":

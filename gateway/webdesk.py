@@ -68,8 +68,11 @@ class WebDesk:
             person_id=OWNER,
         )
         call = self._workshop.commands.parse(text)
-        if call is not None:
+        if call is not None and not self._workshop.commands.asks_for_a_turn(call):
             return await self._command(session_id, call, replace(event, kind="command"), client_id)
+        if call is not None:
+            event = replace(event, kind="command")
+            self.live.notice(chosen, "Answering your last message again.", reply_to=client_id)
         accepted = await self.db.inbox.accept(event)
         if accepted.created:
             return chosen

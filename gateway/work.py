@@ -48,8 +48,8 @@ class Running:
     """A turn that runs now.
 
     session_id: where its messages go. limit: when its time is over. said: the pieces of text since the last stored
-    step; shown: their beginning. over: its end has come; what its agent still does must go nowhere.
-    spent: what its calls of a model cost, as far as it is not stored yet.
+    step; shown: their beginning; earlier: what was said before that step. over: its end has come; what its agent still
+    does must go nowhere. spent: what its calls of a model cost, as far as it is not stored yet.
     """
 
     fence: Fence
@@ -59,9 +59,15 @@ class Running:
     end: End | None = None
     said: list[str] = field(default_factory=list)
     shown: str = ""
+    earlier: str = ""
     steps: int = 0
     spent: list[Usage] = field(default_factory=list)
     over: bool = False
+
+    @property
+    def last_said(self) -> str:
+        """What was said last, whether or not a step was stored since."""
+        return "".join(self.said) or self.earlier
 
     def heard(self) -> None:
         """The agent gave a sign of life."""

@@ -31,7 +31,19 @@ from session_store.rows import SessionRow
 from session_store.sessions import end_session_row, insert_session, reopen_session_row, session_row
 from session_store.tx import Row, Rx, Tx
 
-__all__ = ["TURN", "Judge", "as_claim", "claim", "fence_of", "is_held", "running_turn", "the_turn"]
+__all__ = [
+    "TURN",
+    "Judge",
+    "as_claim",
+    "blocked",
+    "claim",
+    "fence_of",
+    "input_received_at",
+    "is_held",
+    "running_turn",
+    "target_of",
+    "the_turn",
+]
 
 Judge: TypeAlias = Callable[[SessionRow, float], str | None]
 """Given a session and the time (Unix seconds) its next message was received: why it must end before, or None."""
@@ -98,7 +110,7 @@ def claim(tx: Tx, request: ClaimRequest, judge: Judge) -> Claim:
     if known is not None:
         mine = known["holder"] == request.holder and leases.holds(tx, fence_of(known))
         return as_claim(tx, known) if mine else Claim("gone")
-    received_at = _received_at(tx, request)
+    received_at = input_received_at(tx, request)
     if received_at is None:
         return Claim("gone")
     if not _as_read(tx, request):
@@ -113,13 +125,13 @@ def claim(tx: Tx, request: ClaimRequest, judge: Judge) -> Claim:
 
 def _plan(tx: Tx, request: ClaimRequest, received_at: float, judge: Judge) -> _Plan | Claim:
     """Decide where the message goes, or return why it cannot go anywhere now. Writes nothing."""
-    target = _target(tx, request.session_id, request.session_key)
+    target = target_of(tx, request.session_id, request.session_key)
     if target is None:
         return _fresh(tx, request)
     if target["ended_at"] is not None and request.session_id is None:
         return _fresh(tx, request, target["id"])
     root_id = root_of(tx, target["id"])
-    in_the_way = _blocked(tx, root_id, tx.boot_now)
+    in_the_way = blocked(tx, root_id, tx.boot_now)
     if in_the_way is not None:
         return in_the_way
     reason = None if request.session_id is not None else judge(_with_activity(target), received_at)
@@ -160,7 +172,7 @@ def _begin(tx: Tx, request: ClaimRequest, received_at: float, plan: _Plan, numbe
     return as_claim(tx, the_turn(tx, request.turn_id))
 
 
-def _received_at(tx: Tx, request: ClaimRequest) -> float | None:
+def input_received_at(tx: Tx, request: ClaimRequest) -> float | None:
     """When the first input row was received; None if any row is not new or belongs to another process."""
     if not request.inbox_ids:
         raise InvalidArgument("A turn needs at least one inbox row.")
@@ -187,7 +199,7 @@ def _as_routed(rx: Rx, request: ClaimRequest) -> ClaimRequest:
     return replace(request, session_key=row["session_key"], lane=row["lane"], platform_message_id=None)
 
 
-def _target(rx: Rx, session_id: str | None, session_key: str | None) -> SessionRow | None:
+def target_of(rx: Rx, session_id: str | None, session_key: str | None) -> SessionRow | None:
     """The tip that is asked for by id or by route, ended or not."""
     if session_id is None:
         return None if session_key is None else routes.session_for(rx, session_key)
@@ -198,14 +210,14 @@ def _target(rx: Rx, session_id: str | None, session_key: str | None) -> SessionR
 
 def is_held(rx: Rx, session_key: str | None, session_id: str | None, boot_now: float) -> bool:
     """Whether a claim by this id or key would be busy, with no orphan in the way that could be taken over first."""
-    target = _target(rx, session_id, session_key)
+    target = target_of(rx, session_id, session_key)
     if target is None or (target["ended_at"] is not None and session_id is None):
         return False
-    in_the_way = _blocked(rx, root_of(rx, target["id"]), boot_now)
+    in_the_way = blocked(rx, root_of(rx, target["id"]), boot_now)
     return in_the_way is not None and in_the_way.orphan is None
 
 
-def _blocked(rx: Rx, root_id: str, boot_now: float) -> Claim | None:
+def blocked(rx: Rx, root_id: str, boot_now: float) -> Claim | None:
     """Why a conversation cannot be worked now, or None if it can."""
     lease = leases.lease_of(rx, root_id)
     running = running_turn(rx, root_id)

@@ -13,15 +13,18 @@ from types import TracebackType
 from typing import Self
 
 from session_store.attachments import Attachments
+from session_store.autotitle import AutomaticTitles
 from session_store.binding import Bindings
 from session_store.busy import Busy
 from session_store.changed import Changed
 from session_store.changes import Changes
+from session_store.compress import Compressions
 from session_store.control import Control
 from session_store.effects import Effects
 from session_store.engine import StoreEngine
 from session_store.handoffs import Handoffs
 from session_store.health import Health
+from session_store.holding import Holding
 from session_store.homes import HomePlaces
 from session_store.inbox import Inbox
 from session_store.links import Links
@@ -37,6 +40,7 @@ from session_store.processes import Processes
 from session_store.routes import Routes
 from session_store.search import Search
 from session_store.sessions import Sessions
+from session_store.shown import Shown
 from session_store.turns import Turns
 from session_store.unreadable import UnreadableEvents
 from session_store.usage import UsageLog
@@ -68,7 +72,10 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.control = Control(engine)
         self.attachments = Attachments(engine, db_path)
         self.presence = Presence(engine)
+        self.automatic_titles = AutomaticTitles(engine)
         self.busy = Busy(engine)
+        self.holding = Holding(engine)
+        self.compressions = Compressions(engine)
         self.health = Health(engine)
         self.usage = UsageLog(engine)
         self.handoffs = Handoffs(engine)
@@ -76,6 +83,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.home_places = HomePlaces(engine)
         self.place_history = PlaceHistory(engine)
         self.links = Links(engine)
+        self.shown = Shown(engine)
 
     @property
     def changes(self) -> Changes:

@@ -10,16 +10,20 @@ Limits: the session that is left ends only if no other place is linked to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import time
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from session_store import control, routes, taking_up
 from session_store.binding import take_locally
+from session_store.branching import branch
+from session_store.compress import compress
 from session_store.handoff_requests import request
 from session_store.homes import set_home
 from session_store.links import unlink
 from session_store.models import (
+    Branch,
+    Compress,
     Effect,
     OfferSessions,
     RequestHandoff,
@@ -28,11 +32,13 @@ from session_store.models import (
     Retitle,
     SetHome,
     StartSession,
+    TakeBack,
     TakeLocally,
     Unlink,
 )
 from session_store.places import place_id
 from session_store.sessions import end_session_row, insert_session, retitle, session_row
+from session_store.taking_back import take_back
 from session_store.tx import Tx
 
 if TYPE_CHECKING:
@@ -50,28 +56,7 @@ def apply_all(tx: Tx, effects: Sequence[Effect]) -> list[Result]:
 
 
 def _apply(tx: Tx, effect: Effect) -> Result:
-    result: Result
-    match effect:
-        case StartSession():
-            result = _start_session(tx, effect)
-        case Retitle(session_id, title):
-            result = retitle(tx, session_id, title or "")
-        case RequestStop(root_id, person_id):
-            result = control.request_stop(tx, root_id, person_id)
-        case ResumeSession():
-            result = taking_up.resume(tx, effect)
-        case OfferSessions():
-            taking_up.offer(tx, effect)
-            result = None
-        case SetHome():
-            result = set_home(tx, effect)
-        case RequestHandoff(handoff):
-            result = request(tx, handoff)["op_id"]
-        case TakeLocally():
-            result = take_locally(tx, effect)
-        case Unlink():
-            result = unlink(tx, effect)
-    return result
+    return _APPLIED[type(effect)](tx, effect)
 
 
 def _start_session(tx: Tx, start: StartSession) -> str:
@@ -96,6 +81,23 @@ def _start_session(tx: Tx, start: StartSession) -> str:
     if start.session_key is not None:
         routes.point(tx, start.session_key, start.new_session_id, place, start.person_id)
     return start.new_session_id
+
+
+#: How each effect is applied.
+_APPLIED: Final[Mapping[type[Effect], Callable[[Tx, Any], Result]]] = {
+    StartSession: _start_session,
+    Retitle: lambda tx, effect: retitle(tx, effect.session_id, effect.title or ""),
+    RequestStop: lambda tx, effect: control.request_stop(tx, effect.root_id, effect.person_id),
+    ResumeSession: taking_up.resume,
+    OfferSessions: taking_up.offer,
+    SetHome: set_home,
+    RequestHandoff: lambda tx, effect: request(tx, effect.handoff)["op_id"],
+    TakeLocally: take_locally,
+    Unlink: unlink,
+    Compress: lambda tx, effect: compress(tx, effect).session_id,
+    TakeBack: take_back,
+    Branch: branch,
+}
 
 
 class Effects:

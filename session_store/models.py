@@ -10,9 +10,11 @@ __all__ = [
     "Accepted",
     "Binding",
     "BotCaps",
+    "Branch",
     "Change",
     "Claim",
     "ClaimRequest",
+    "Compress",
     "Effect",
     "Entrant",
     "Fence",
@@ -35,7 +37,9 @@ __all__ = [
     "ResumeSession",
     "Retitle",
     "SetHome",
+    "ShownAnswer",
     "StartSession",
+    "TakeBack",
     "TakeLocally",
     "Unlink",
     "Usage",
@@ -223,13 +227,29 @@ class NewAttachment:
 class NewOutbox:
     """One thing to deliver. body is Markdown; the owner of the account formats and splits it.
 
-    reply_to: platform message id that is answered, or None.
+    reply_to: platform message id that is answered, or None. op_id: names it for ever; it is added once.
+    over_shown: at the end of a turn, the body instead where the beginning of an answer is shown already: it takes the
+    place of that message. None: it stands by itself in any case.
     """
 
     place: PlaceRef
     kind: OutboxKind
     body: str
     reply_to: str | None = None
+    op_id: str | None = None
+    over_shown: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """The outbox row with the beginning of an answer that is shown while it is made.
+
+    message_id: of the platform, once the row is sent. open: it is sent, or still may be.
+    """
+
+    id: int
+    message_id: str | None
+    open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,6 +486,51 @@ class Unlink:
     farewell: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Compress:
+    """What the transaction *compress* needs; as an effect, that of `/compress`.
+
+    fence: the conversation is held. session_id: its live session. child_id: of the continuation, chosen by the caller.
+    summary: of everything before `context_from`, the id of the first message that stays in sight.
+    title: what the continuation is called unless somebody took that title meanwhile; None: nothing.
+    usage: what the summary cost. notice: goes to every place that the conversation lives in.
+    """
+
+    fence: Fence
+    session_id: str
+    child_id: str
+    summary: str
+    context_from: int
+    title: str | None = None
+    usage: Sequence[Usage] = ()
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Effect of `/undo`: what is seen of the held conversation from this message on is taken back."""
+
+    fence: Fence
+    session_id: str
+    first_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Effect of `/branch`: the place goes on in a branch of the held conversation.
+
+    session_key: whose route is moved, None where sessions are chosen by id. title: None makes one from the parent's.
+    """
+
+    fence: Fence
+    session_id: str
+    branch_id: str
+    place: PlaceRef
+    title: str | None = None
+    session_key: str | None = None
+    person_id: str | None = None
+
+
 Effect: TypeAlias = (
     StartSession
     | Retitle
@@ -476,4 +541,7 @@ Effect: TypeAlias = (
     | RequestHandoff
     | TakeLocally
     | Unlink
+    | Compress
+    | TakeBack
+    | Branch
 )

@@ -4,7 +4,8 @@ Contract: one transaction moves addresses, routes, session keys, rooms and what 
 stay. It is remembered, so that an event or an answer that still names the old chat is taken for the new one
 (`places.present`). If the new chat was heard of first, both are made one: its route goes to the older conversation, the
 other session stays and can be found; its room becomes the older room. Repeated, or told from the other side, nothing
-changes. Message ids of the old chat mean nothing in the new one, so replies that wait answer none.
+changes. Message ids of the old chat mean nothing in the new one, so replies that wait answer none and
+answers that were shown there while they were made come anew.
 Failure: nothing is moved, and nothing remembered, of a chat that is not known under its old id.
 Limits: it takes time with the number of sessions and turns, which is why it happens once per chat.
 """
@@ -57,6 +58,13 @@ REPOINT = (
 )
 DROP_PLACE = "DELETE FROM places WHERE id = ?"
 UNANSWERED = "UPDATE outbox SET reply_to = NULL WHERE place_id = ? AND state IN ('waiting', 'sending')"
+# Beginnings of answers whose turns still run: their messages are in the old chat and are not edited any more.
+LEFT_BEHIND = """
+UPDATE outbox SET platform_message_id = NULL
+WHERE place_id = ?1 AND id IN (
+    SELECT finishes FROM outbox WHERE place_id = ?1 AND state IN ('waiting', 'sending')
+    UNION SELECT b.id FROM turns AS t JOIN outbox AS b ON b.op_id = 'shown:' || t.id WHERE t.state = 'running')
+"""
 UNNUMBERED = """
 UPDATE inbox SET payload = json_set(payload, '$.message_id', NULL, '$.reply_to', NULL)
 WHERE place_id = ? AND state IN ('new', 'taken') AND payload IS NOT NULL
@@ -120,6 +128,7 @@ def move_chat(tx: Tx, move: MovedChat) -> bool:
 
 
 def _move_place(tx: Tx, place: int, address: tuple[str, str, str, str]) -> None:
+    tx.run(LEFT_BEHIND, (place,))
     tx.run(UNANSWERED, (place,))
     tx.run(UNNUMBERED, (place,))
     same = tx.value(SAME_PLACE, address)

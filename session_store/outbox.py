@@ -3,8 +3,8 @@
 Contract: rows of one place go out one after another, in the order in which they were stored; the parts of one answer
 keep together. Only the head of a place's line is ever due, so a row that must wait blocks its own place and no other.
 States: waiting -> sending (before the I/O) -> sent | unknown | failed, or back to waiting with a delay; settled rows
-block nothing. `begin` is compare-and-swap. Every operation says from which states it leads on, so that a repeated or
-late one changes nothing wrongly.
+block nothing; what was sent and came back has failed. `begin` is compare-and-swap. Every operation says from which
+states it leads on, so that a repeated or late one changes nothing wrongly.
 Failure: a row left in sending by a dead process has an unknown outcome (`recover`), which is sent again once or held.
 Limits: the caller sets the delays; a delay set by a clock that has been put back since is over.
 """
@@ -124,6 +124,18 @@ RESEND = """
 UPDATE outbox SET state = 'waiting', resends = resends + 1, next_at = 0, error = ?, holder = NULL, updated_at = ?
 WHERE id = ? AND state = 'sending' AND resends < ?
 """
+# An edit may be made any number of times: one of unknown outcome is simply made again.
+EDIT_AGAIN = """
+UPDATE outbox SET state = 'waiting', next_at = ?1, error = ?2, holder = NULL, updated_at = ?3
+WHERE id = ?4 AND state = 'sending' AND EXISTS (
+    SELECT 1 FROM outbox AS s WHERE s.id = outbox.finishes AND s.place_id = outbox.place_id AND s.state = 'sent'
+        AND s.platform_message_id IS NOT NULL)
+"""
+# The message that was to be edited cannot be: the part is a message of its own.
+STAND_ALONE = """
+UPDATE outbox SET finishes = NULL, state = 'waiting', next_at = 0, error = ?, holder = NULL, updated_at = ?
+WHERE id = ? AND state = 'sending'
+"""
 # What is still to be sent of the answer that row ?4 belongs to goes to another place, and answers no message there.
 REDIRECT = """
 UPDATE outbox SET place_id = ?1, state = 'waiting', next_at = 0, reply_to = NULL, error = ?2, holder = NULL,
@@ -140,6 +152,14 @@ SELECT o.id, o.holder FROM json_each(?1) AS a JOIN outbox AS o
   ON o.state IN ('waiting', 'sending') AND o.platform = json_extract(a.value, '$[0]')
      AND o.account = json_extract(a.value, '$[1]')
 WHERE o.state = 'sending' ORDER BY o.id LIMIT 1000
+"""
+# The row with the platform's id ?3, if it counts as sent.
+SENT_AS = """
+SELECT id FROM outbox
+WHERE state = 'sent' AND platform = ?1 AND account = ?2 AND platform_message_id = ?3 ORDER BY id DESC LIMIT 1
+"""
+CAME_BACK = """
+UPDATE outbox SET state = 'failed', error = ?, updated_at = ? WHERE id = ? AND state = 'sent'
 """
 COUNT_OPEN = "SELECT state, COUNT(*) AS n FROM outbox WHERE state IN ('waiting', 'sending') GROUP BY state"
 COUNT_SETTLED = """
@@ -171,7 +191,7 @@ def add_rows(tx: Tx, rows: Sequence[NewOutbox], origin: Origin, *, op_id: str | 
     source = (origin.session_id, origin.message_id, origin.turn_id, origin.inbox_id)
     ids: list[int] = []
     for number, row in enumerate(rows):
-        key = None if op_id is None else f"{op_id}:{number}"
+        key = row.op_id or (None if op_id is None else f"{op_id}:{number}")
         known = None if key is None else tx.one(BY_OP, (key,))
         if known is not None:
             ids.append(known["id"])
@@ -210,7 +230,9 @@ def begin(tx: Tx, outbox_id: int, holder: str, parts: Sequence[RenderedPart] | N
 
 
 def settle_unknown(tx: Tx, outbox_id: int, error: str, *, resend: bool, most: int = 1) -> bool:
-    """Settle a send with unknown outcome; True if it is sent again, which it is `most` times."""
+    """Settle a send with unknown outcome; True if it is sent again, which it is `most` times (an edit always)."""
+    if tx.run(EDIT_AGAIN, (tx.now, error, tx.now, outbox_id)):
+        return True
     if resend and tx.run(RESEND, (error, tx.now, outbox_id, most)):
         return True
     tx.run(UNKNOWN, (error, tx.now, outbox_id))
@@ -306,9 +328,20 @@ class Outbox(OutboxCare):
         """
         return await self._engine.write(lambda tx: redirect(tx, outbox_id, place, error, notice))
 
+    async def stand_alone(self, outbox_id: int, error: str) -> None:
+        """Record that the message which a part was to take the place of cannot be edited: it is sent as a new one."""
+        await self._engine.write(lambda tx: tx.run(STAND_ALONE, (error, tx.now, outbox_id)))
+
     async def fail(self, outbox_id: int, error: str) -> None:
         """Record that a row cannot be sent."""
         await self._engine.write(lambda tx: tx.run(FAIL, (error, tx.now, outbox_id)))
+
+    async def came_back(self, account: Account, platform_message_id: str, error: str) -> bool:
+        """Record that what was sent did not arrive after all; False if no row counts as sent under this id."""
+        found = await self._engine.read(lambda rx: rx.value(SENT_AS, (*account, platform_message_id)))
+        if found is None:
+            return False
+        return await self._engine.write(lambda tx: tx.run(CAME_BACK, (error, tx.now, found)) > 0)
 
     async def recover(self, accounts: Sequence[Account], resend: bool, *, own: str | None = None) -> int:  # noqa: FBT001 - the rule of the place
         """Settle sends that were under way when their process died; returns how many, at most 1000 per call.

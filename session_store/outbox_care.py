@@ -30,6 +30,8 @@ ROW = """
 SELECT o.id, o.line, o.platform, o.account, o.place_id, p.chat_type, p.chat, p.thread,
        p.name AS place_name, p.parent AS place_parent, o.session_id, o.message_id,
        o.turn_id, o.inbox_id, o.kind, o.part, o.parts, o.body, o.rendered, o.reply_to, o.state, o.attempts, o.resends,
+       o.finishes, (SELECT s.platform_message_id FROM outbox AS s
+                    WHERE s.id = o.finishes AND s.place_id = o.place_id AND s.state = 'sent') AS finishes_message,
        o.next_at, o.holder, o.platform_message_id, o.error, o.created_at, o.updated_at, o.again_at
 """
 # Rows still to be sent in the states ?1 (JSON), in the order of their lines, at most ?2.

@@ -92,6 +92,7 @@ _DELETE_REST = (
     "DELETE FROM usage WHERE session_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM turns WHERE session_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM leases WHERE root_id IN (SELECT value FROM json_each(?1))",
+    "DELETE FROM compression_failures WHERE root_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM handoffs WHERE root_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM place_history WHERE root_id IN (SELECT value FROM json_each(?1))",
     "DELETE FROM routes WHERE session_id IN (SELECT value FROM json_each(?1))",

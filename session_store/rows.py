@@ -215,7 +215,10 @@ class InboxRow(TypedDict):
 
 
 class OutboxRow(TypedDict):
-    """One outbox row with its place's columns joined in; parts of one answer share their line."""
+    """One outbox row with its place's columns joined in; parts of one answer share their line.
+
+    finishes_message: the platform's id of the message that this part takes the place of, None where there is none.
+    """
 
     id: int
     line: int
@@ -237,6 +240,8 @@ class OutboxRow(TypedDict):
     body: str
     rendered: str | None
     reply_to: str | None
+    finishes: int | None
+    finishes_message: str | None
     state: str
     attempts: int
     resends: int

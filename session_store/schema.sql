@@ -367,6 +367,7 @@ CREATE TABLE IF NOT EXISTS outbox (
     body TEXT NOT NULL,
     rendered TEXT,                      -- JSON made by the adapter's formatter
     reply_to TEXT,                      -- platform message id that the first part answers
+    finishes INTEGER,                   -- id of the row whose message this part takes the place of, by an edit
     state TEXT NOT NULL DEFAULT 'waiting'
         CHECK (state IN ('waiting', 'sending', 'sent', 'unknown', 'failed', 'dropped')),
     attempts INTEGER NOT NULL DEFAULT 0,
@@ -422,6 +423,14 @@ CREATE TABLE IF NOT EXISTS leases (
     fence INTEGER NOT NULL,
     beat REAL NOT NULL,                 -- boot clock, seconds
     boot_id TEXT NOT NULL
+);
+
+-- Conversations whose compression failed since it last succeeded; next_at: when it may be tried by itself again.
+CREATE TABLE IF NOT EXISTS compression_failures (
+    root_id TEXT PRIMARY KEY,
+    failures INTEGER NOT NULL,
+    next_at REAL NOT NULL,
+    reason TEXT NOT NULL
 );
 
 CREATE TABLE IF NOT EXISTS processes (

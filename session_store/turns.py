@@ -15,15 +15,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from session_store import control, inbox, leases, processes
+from session_store.again import Again, claim_again, said_in
 from session_store.claim import TURN, Judge, claim, is_held, running_turn
 from session_store.errors import FenceLost, InvalidArgument
 from session_store.lineage import live_tip
 from session_store.links import copy_answer
 from session_store.messages import decode_message, insert_message
 from session_store.models import Claim, ClaimRequest, Fence, NewMessage, NewOutbox, Usage
-from session_store.outbox import Account, Origin, add_rows
+from session_store.outbox import Account, Origin
 from session_store.processes import boot_clock
 from session_store.rows import MessageRow, TurnRow
+from session_store.shown import add_ending
 from session_store.takeover import SHUTDOWN, orphaned, orphaned_in, take_over
 from session_store.tx import Tx
 from session_store.usage import record_usage
@@ -80,7 +82,7 @@ def end(tx: Tx, fence: Fence, ending: Ending, outbox: Sequence[NewOutbox]) -> in
         named = replace(ending.final, op_id=ending.final.op_id or f"{fence.turn_id}.final")
         message_id = insert_message(tx, session_id, named, turn_id=fence.turn_id)
     origin = Origin(session_id, message_id, fence.turn_id, inbox.origin_of(tx, fence.turn_id))
-    add_rows(tx, outbox, origin)
+    add_ending(tx, outbox, origin)
     if ending.final is not None:
         copy_answer(tx, fence.root_id, origin, ending.final.content)
     tx.run(END, (ending.state, ending.reason, message_id, tx.now, fence.turn_id))
@@ -118,6 +120,17 @@ class Turns:
         """
         size = len(str(request.content))
         return await self._engine.write(lambda tx: claim(tx, request, judge), size=size)
+
+    async def claim_again(self, request: ClaimRequest) -> Again | None:
+        """Begin a turn that answers the last question of a conversation again; None if there is no such question.
+
+        Of the request, what it says of the message does not count.
+        """
+        return await self._engine.write(lambda tx: claim_again(tx, request))
+
+    async def said_in(self, turn_id: str) -> str | None:
+        """What the person wrote in the message that a turn answers; None for an unknown turn."""
+        return await self._engine.read(lambda rx: said_in(rx, turn_id))
 
     async def step(self, fence: Fence, messages: Sequence[NewMessage], *, usage: Sequence[Usage] = ()) -> list[int]:
         """Store the messages of one agent step, each with an op_id, and what it cost. Returns the messages' ids."""

@@ -14,7 +14,18 @@ from pathlib import Path
 from unittest import mock
 
 from gateway import workshop
-from gateway.agents.base import AgentContext, AgentError, AgentEvent, Final, TextDelta, ToolCalls, ToolResult
+from gateway.agents.base import (
+    AgentContext,
+    AgentError,
+    AgentEvent,
+    Final,
+    SummaryRequest,
+    TextDelta,
+    ToolCalls,
+    ToolResult,
+    Written,
+)
+from gateway.agents.digest import digest
 from gateway.cli.main import run as run_threadline
 
 __all__ = ["run"]
@@ -44,6 +55,10 @@ class SlowAgent:
                 if not context.text.startswith("stubborn"):
                     raise
         yield Final(f"answer to {context.text}")
+
+    async def summarize(self, request: SummaryRequest) -> Written:
+        """The conversation in its own words."""
+        return Written(digest(request.history, limit=request.limit, focus=request.focus))
 
 
 def run() -> None:

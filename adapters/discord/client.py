@@ -39,7 +39,7 @@ from adapters.discord.events import PLATFORM
 from adapters.discord.fetching import fetch_file
 from adapters.discord.formatting import MAX_UNITS, render
 from adapters.discord.intake import Intake
-from adapters.discord.sending import channel_number, send_part
+from adapters.discord.sending import EDIT_PAUSE, channel_number, edit_part, send_part
 from adapters.discord.slash import SlashCommand, register
 from adapters.discord.supervisor import CLOSE_SECONDS, Supervisor
 from adapters.discord.threads import open_thread
@@ -192,6 +192,14 @@ class DiscordAdapter:
         client = self._client()
         parent = self._channels.parent_of(client, place.chat) or place.parent
         return await self._call(send_part(client, place, part, parent))
+
+    async def edit(self, place: Place, message_id: str, part: OutboundPart) -> None:
+        """Edit a message of the bot; see `adapters.discord.sending` for which error means what."""
+        await self._call(edit_part(self._client(), place, message_id, part))
+
+    def edit_pause(self, _place: Place) -> float:
+        """Seconds from one edit to the next."""
+        return EDIT_PAUSE
 
     async def fetch(self, reference: str, write: Write) -> None:
         """Fetch a file by the ids of its message and its own; see `adapters.discord.fetching`."""

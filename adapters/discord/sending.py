@@ -15,6 +15,7 @@ Which error means what:
 - channel or thread gone otherwise, locked or closed to the bot, a person who takes no direct messages: `Gone`.
 - slow mode: `RetryLater`. Any other refusal: `Refused`.
 - the answered message is gone or may not be answered: sent at once without the reference.
+- the message to be edited is gone, or in a thread that was archived: `Refused`, or `Gone`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ import discord
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.discord.connection import GatewayClient
 
-__all__ = ["channel_number", "nonce_of", "send_error", "send_part"]
+__all__ = ["EDIT_PAUSE", "channel_number", "edit_part", "nonce_of", "send_error", "send_part"]
+
+#: Seconds between two edits of a message; Discord takes about five in five seconds, as it does of messages.
+EDIT_PAUSE = 1.5
 
 #: Seconds until a connection that did not come about is tried again, and until a refused token or address is.
 _RECONNECT = 2.0
@@ -89,6 +93,18 @@ async def send_part(client: GatewayClient, place: Place, part: OutboundPart, par
         if parent is None or code not in {_UNKNOWN_CHANNEL, *_CLOSED}:
             raise told from error
         return await _send_to_parent(client, parent, part, told)
+
+
+async def edit_part(client: GatewayClient, place: Place, message_id: str, part: OutboundPart) -> None:
+    """Put a part in the place of a message; raises a SendError."""
+    number = channel_number(place)
+    if not (message_id.isascii() and message_id.isdigit()):
+        raise Refused(f"Discord has no message {message_id!r}: messages there are numbers.")
+    message = client.get_partial_messageable(number).get_partial_message(int(message_id))
+    try:
+        await message.edit(content=part.plain)
+    except Exception as error:
+        raise send_error(error, client) from error
 
 
 async def _send_to_parent(client: GatewayClient, parent: str, part: OutboundPart, told: SendError) -> Receipt:

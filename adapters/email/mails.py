@@ -3,8 +3,9 @@
 Contract: `inbound` is pure. The place is a direct chat with the author's address, its thread the thread of the mail: a
 new mail begins a session, an answer goes on with its own. The author is who the receiving server vouches for (or who
 the mail claims, if the account trusts that); a mail that nobody vouches for is refused here, because its claimed author
-would open that person's sessions. What programs send (answering machines, lists, bounces, ourselves) is refused too, so
-that two machines never talk to each other. Copies and `Reply-To` do not matter: an answer goes to the author only.
+would open that person's sessions. What programs send (answering machines, lists, ourselves) is refused too, so that two
+machines never talk to each other; of a mail of ours that came back, only that is told. Copies and `Reply-To` do not
+matter: an answer goes to the author only.
 `MalformedMail` is raised for what cannot be understood, and nothing else.
 Attachments are described, never fetched; what of them cannot be fetched is named in the text.
 Limits: `MOST_WORDS` characters of text, and `MOST_QUOTED` of somebody else's mail that is answered to us; what was left
@@ -24,6 +25,7 @@ from adapters.email.account import MailAccount
 from adapters.email.attached import described
 from adapters.email.authentication import Author, author, proven
 from adapters.email.body import AttachedPart, body_of, header, headers, parsed
+from adapters.email.bounces import Bounce, bounced
 from adapters.email.imap import FetchedMail
 from adapters.email.threads import base_subject, is_ours, message_id, message_ids, thread_of
 from adapters.email.words import divided
@@ -68,6 +70,8 @@ def inbound(mail: FetchedMail, mailbox: MailAccount, arrival: Arrival) -> Inboun
     """Return the message that a mail is, or why it is none."""
     try:
         message = parsed(mail.raw)
+        if (bounce := bounced(message)) is not None:
+            return _returned(bounce, arrival, mail.uid)
         sender = author(headers(message, "From"))
         reason = _machine(message, sender) or _unproven(message, sender, mailbox)
         if reason is not None or sender is None:
@@ -76,6 +80,21 @@ def inbound(mail: FetchedMail, mailbox: MailAccount, arrival: Arrival) -> Inboun
     except Exception as error:
         # The standard library's parser fails in many ways on what no mail program writes.
         raise MalformedMail(f"{type(error).__name__}: {error}") from error
+
+
+def _returned(bounce: Bounce, arrival: Arrival, uid: int) -> InboundMessage:
+    """Return the event that a mail of ours came back."""
+    return InboundMessage(
+        place=Place(PLATFORM, arrival.account, "dm", bounce.recipient),
+        sender=Sender(None),
+        dedupe_key=f"r:{arrival.uid_validity}:{uid}",
+        kind="bounce",
+        text=bounce.reason,
+        message_id="",
+        received_at=arrival.received_at,
+        addressed=False,
+        subject=bounce.message_id,
+    )
 
 
 def _machine(message: Message, sender: Author | None) -> str | None:

@@ -46,7 +46,7 @@ from adapters.slack.origin import Me
 from adapters.slack.problems import deaf_to, final_problem, passing_problem
 from adapters.slack.receiving import Receiver, backoff
 from adapters.slack.responses import Responses
-from adapters.slack.sending import Sender
+from adapters.slack.sending import EDIT_PAUSE, Sender
 from adapters.slack.sockets import Line
 
 __all__ = ["SEND_SECONDS", "STOP_GRACE", "SlackAdapter"]
@@ -209,6 +209,15 @@ class SlackAdapter:
         if is_ts(receipt.message_id):
             self._echoes.posted(place.chat.rpartition("/")[2], receipt.message_id)
         return receipt
+
+    async def edit(self, place: Place, message_id: str, part: OutboundPart) -> None:
+        """Edit a message of the app; see `adapters.slack.sending` for which error means what."""
+        async with self._request() as sender:
+            await sender.edit(place, message_id, part)
+
+    def edit_pause(self, _place: Place) -> float:
+        """Seconds from one edit to the next."""
+        return EDIT_PAUSE
 
     async def fetch(self, reference: str, write: Write) -> None:
         """Fetch a file by its Slack id; see `adapters.slack.fetching`."""

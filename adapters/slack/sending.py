@@ -10,6 +10,7 @@ Which error means what:
   takes that (`adapters.slack.responses`); otherwise `Gone`. The thread's root deleted or closed to replies: `Gone` for
   the thread only.
 - any other refusal of the formatted form: sent again at once as plain text. Of the plain form: `Refused`.
+- the message to be edited is gone, somebody else's or too old: `Refused`.
 A plain form may need several messages. Which of them are out is remembered in this process, so that a repeated send
 goes on where it stopped.
 """
@@ -28,12 +29,16 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.slack.connection import ServerTrouble, TooManyRequests, error_code
+from adapters.slack.fields import is_ts
 from adapters.slack.formatting import MAX_PLAIN, pieces
 from adapters.slack.problems import TOKEN_REFUSED, missing_scope
 from adapters.slack.responses import Responses, respond
 from adapters.slack.text import escape
 
-__all__ = ["Sender", "send_error"]
+__all__ = ["EDIT_PAUSE", "Sender", "send_error"]
+
+#: Seconds between two edits of a message; Slack takes a little more than fifty a minute.
+EDIT_PAUSE = 1.5
 
 #: Seconds until a connection that did not come about is tried again, and until an account that is closed to us is.
 _RECONNECT = 2.0
@@ -64,6 +69,7 @@ _CHAT_GONE = frozenset(
 _WORKSPACE_BUSY = frozenset({"message_limit_exceeded", "accesslimited", "service_unavailable", "team_added_to_org"})
 _NOTHING_DONE = frozenset({"ratelimited", "rate_limited", "request_timeout"})
 _PERHAPS_DONE = frozenset({"fatal_error", "internal_error", ""})
+_NOT_EDITABLE = frozenset({"cant_update_message", "edit_window_closed", "message_not_found", "is_inactive"})
 _TOO_LONG = frozenset({"msg_too_long", "msg_blocks_too_long"})
 #: What a refusal means for the person who can mend it, where the word alone does not say it.
 _ADVICE = {
@@ -82,6 +88,10 @@ _log = structlog.get_logger(__name__)
 
 class _TooLong(Refused):
     """Slack finds it longer than we do."""
+
+
+class _NotEditable(Refused):
+    """The message cannot be changed, whatever is put in its place."""
 
 
 @dataclass(slots=True)
@@ -127,6 +137,33 @@ class Sender:
                 _log.info("slack_formatting_refused", account=self._account, reason=str(error))
         return await self._send_plain(place, part)
 
+    async def edit(self, place: Place, message_id: str, part: OutboundPart) -> None:
+        """Put a part in the place of a message; raises a SendError. Formatting that Slack refuses is left out.
+
+        A plain form that needs several messages is posted below the first one if the part has an idempotency key.
+        """
+        if not is_ts(message_id):
+            raise Refused("What was sent through a response address cannot be edited.")
+        begun = part.idempotency_key in self._unfinished
+        if (markdown := part.payload.get("markdown")) and not begun:
+            try:
+                await self._update(place, message_id, markdown_text=markdown)
+            except _NotEditable:
+                raise
+            except Refused as error:
+                _log.info("slack_formatting_refused", account=self._account, reason=str(error))
+            else:
+                return
+        if not begun:
+            first, *more = pieces(part.plain)
+            if more and part.idempotency_key is None:
+                raise Refused("Slack takes this only as several messages.")
+            await self._update(place, message_id, text=first, parse="none", link_names=False)
+            if not more:
+                return
+            self._unfinished[part.idempotency_key or ""] = _Progress(receipts=[Receipt(message_id)])
+        await self._send_plain(place, part)
+
     async def show_status(self, place: Place, status: str) -> None:
         """Show in an assistant thread that an answer is being made; the answer takes it away."""
         await self._web.assistant_threads_setStatus(channel_id=_channel(place), thread_ts=place.thread, status=status)
@@ -165,6 +202,14 @@ class Sender:
             # Whatever looks like formatting here was written to be read.
             receipt = await self._post(place, text=text, mrkdwn=False, parse="none", link_names=False)
             progress.receipts.append(receipt)
+
+    async def _update(self, place: Place, ts: str, **content: Any) -> None:
+        try:
+            await self._web.chat_update(channel=_channel(place), ts=ts, **content)
+        except Exception as error:
+            if isinstance(error, SlackApiError) and (code := error_code(error)) in _NOT_EDITABLE:
+                raise _NotEditable(f"The message cannot be edited: {code}.") from error
+            raise send_error(error, self._account) from error
 
     async def _post(self, place: Place, **content: Any) -> Receipt:
         channel = _channel(place)

@@ -41,7 +41,7 @@ from adapters.telegram.connection import FETCHES_AT_ONCE, SENDS_AT_ONCE, Connect
 from adapters.telegram.fetching import fetch_file
 from adapters.telegram.formatting import MAX_UNITS, render
 from adapters.telegram.polling import Poller, backoff, problem_of
-from adapters.telegram.sending import create_topic, send_part, show_typing
+from adapters.telegram.sending import create_topic, edit_part, edit_pause, send_part, show_typing
 from adapters.telegram.updates import PLATFORM, Me, inbound
 
 __all__ = ["SEND_SECONDS", "STOP_GRACE", "TelegramAdapter"]
@@ -164,6 +164,15 @@ class TelegramAdapter:
         """Send one part; see `adapters.telegram.sending` for which error means what."""
         async with self._request() as connection:
             return await send_part(connection.bot, place, part)
+
+    async def edit(self, place: Place, message_id: str, part: OutboundPart) -> None:
+        """Edit a message of the bot; see `adapters.telegram.sending` for which error means what."""
+        async with self._request() as connection:
+            await edit_part(connection.bot, place, message_id, part)
+
+    def edit_pause(self, place: Place) -> float:
+        """Seconds from one edit to the next."""
+        return edit_pause(place)
 
     async def fetch(self, reference: str, write: Write) -> None:
         """Fetch a file by its Telegram id; see `adapters.telegram.fetching`."""

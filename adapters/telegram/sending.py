@@ -9,6 +9,7 @@ Which error means what:
 - blocked, kicked, chat not found: `Gone`. Topic deleted or closed: `Gone` for the thread only.
 - the group became a supergroup: `Gone` with `moved_to`; sending again to the old id can never work.
 - entities refused: sent again at once as plain text. Any other refusal: `Refused`.
+- an edit that changes nothing is none; the message to be edited is gone, or too old: `Refused`.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ from wcwidth import grapheme_boundary_before
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.telegram.connection import ServerTrouble
 
-__all__ = ["create_topic", "send_error", "send_part", "show_typing"]
+__all__ = ["create_topic", "edit_part", "edit_pause", "send_error", "send_part", "show_typing"]
 
 #: Seconds until a connection that did not come about is tried again, and until a refused token is.
 _RECONNECT = 2.0
 _TOKEN_REFUSED = 60.0
 _THREAD_GONE = ("thread not found", "topic_deleted", "topic_id_invalid", "topic not found")
 _CHAT_GONE = ("chat not found", "chat was deactivated", "user is deactivated", "peer_id_invalid", "user not found")
+#: Seconds between two edits: about one message a second is taken in a direct chat, and twenty a minute in a group. The
+#: rest is for what is sent meanwhile.
+_EDIT_PAUSE, _EDIT_PAUSE_IN_GROUPS = 1.5, 4.0
 #: Seconds to wait for when the flood control does not name any.
 _UNTOLD_WAIT = 5.0
 #: Causes that show that not one byte of the request reached the server, and those for which there was no request.
@@ -78,6 +82,32 @@ async def _send(
     if thread is not None and sent.message_thread_id != thread:
         note = "The topic does not exist any more; Telegram put this into the main chat."
     return Receipt(str(sent.message_id), note, thread_gone=note is not None)
+
+
+async def edit_part(bot: Bot, place: Place, message_id: str, part: OutboundPart) -> None:
+    """Put a part in the place of a message; raises a SendError. Formatting that Telegram refuses is left out."""
+    if not _NUMBER.match(message_id):
+        raise Refused(f"Telegram has no message {message_id!r}: messages there are numbers.")
+    chat, number = _chat(place), int(message_id)
+    try:
+        if entities := part.payload.get("entities"):
+            text = part.payload.get("text", part.plain)
+            try:
+                await bot.edit_message_text(text, chat, number, entities=MessageEntity.de_list(entities, None))
+            except BadRequest as error:
+                if "entit" not in error.message.lower():
+                    raise
+            else:
+                return
+        await bot.edit_message_text(part.plain, chat, number)
+    except TelegramError as error:
+        if "not modified" not in error.message.lower():
+            raise send_error(error) from error
+
+
+def edit_pause(place: Place) -> float:
+    """Seconds from one edit to the next."""
+    return _EDIT_PAUSE if place.private else _EDIT_PAUSE_IN_GROUPS
 
 
 async def show_typing(bot: Bot, place: Place) -> None:

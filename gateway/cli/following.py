@@ -9,6 +9,7 @@ Failure: store errors are told in their sentence, once each, and what was missed
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -51,6 +52,7 @@ class Following:
         self._told_to_wait: set[int] = set()
         self._told: str | None = None
         self._seen = 0
+        self._noticed = 0
         self._root: str | None = None
         self._looked = anyio.Event()
         self._looking = anyio.Lock()
@@ -135,6 +137,7 @@ class Following:
         self.state = State(queue, running is not None, elsewhere, await self._place())
         self._front.refresh()
         await self._tell_waiting()
+        await self._tell_notices()
         self._looked.set()
         self._looked = anyio.Event()
 
@@ -183,6 +186,12 @@ class Following:
         if waiting:
             self._told_to_wait |= waiting
             await self._front.show(lambda: self._screen.say(WAITS))
+
+    async def _tell_notices(self) -> None:
+        """Show what the gateway itself says in this session, once."""
+        for notice in self._terminal.notices(self._noticed):
+            self._noticed = notice.number
+            await self._front.show(partial(self._screen.markdown, notice.text))
 
     async def tell(self, trouble: StoreError | None) -> None:
         """Say what is wrong with the store, once; None: all is well again."""

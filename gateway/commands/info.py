@@ -34,11 +34,25 @@ async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
             f"A turn is running, begun {age(running['started_at'], context.now)}."
             if running
             else "No turn is running.",
+            await _budget(context, session["id"]),
         ]
     lines += await _on_its_way(context)
     if context.person_id == OWNER and context.place.private:
         lines += await _gateways(context)
     return Reply("\n".join(lines))
+
+
+async def _budget(context: CommandContext, session_id: str) -> str:
+    """How much of what the agent may be shown the conversation takes."""
+    seen = await context.contexts.seen(session_id)
+    threshold = context.compressor.threshold
+    if not context.contexts.history:
+        itself = "I look things up instead of reading it all, so that its length costs nothing"
+    elif threshold:
+        itself = f"it is compressed by itself at {threshold} %"
+    else:
+        itself = "only `/compress` compresses it"
+    return f"It takes {seen.tokens:,} of {seen.limit:,} tokens ({100 * seen.tokens // seen.limit} %); {itself}."
 
 
 async def _on_its_way(context: CommandContext) -> list[str]:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from adapters.base import Place
     from config import Settings
-    from session_store import Effect, SessionDB, SessionRow, Visibility
+    from gateway.compression import Compressor
+    from gateway.context import Contexts
+    from session_store import Effect, Fence, SessionDB, SessionRow, Visibility
 
 __all__ = ["Call", "Command", "CommandContext", "CommandRegistry", "Reply"]
 
@@ -44,6 +46,7 @@ class CommandContext:
 
     session: the conversation's live session at this place, None before the first message. owner and room_id are what
     a new session here would get. zone: in which times are written, None for the machine's own.
+    fence: of the held conversation, for commands that ask for it and where there is a session.
     """
 
     db: SessionDB
@@ -59,7 +62,10 @@ class CommandContext:
     visible_to: Visibility
     now: float
     settings: Settings
+    contexts: Contexts
+    compressor: Compressor
     zone: ZoneInfo | None = None
+    fence: Fence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,11 @@ Handler: TypeAlias = Callable[[CommandContext, str], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. immediate: it does not wait behind the conversation's running turn. aliases are not listed."""
+    """One command. immediate: it does not wait behind the conversation's running turn. aliases are not listed.
+
+    holds: it is worked while the conversation is held. turn: it asks for a turn, and so goes through the inbox at every
+    entrance; its handler only says why there is none.
+    """
 
     name: str
     usage: str
@@ -88,6 +98,8 @@ class Command:
     handler: Handler
     immediate: bool = True
     aliases: tuple[str, ...] = ()
+    holds: bool = False
+    turn: bool = False
 
 
 class CommandRegistry:
@@ -111,6 +123,16 @@ class CommandRegistry:
         """Whether the call may overtake a running turn; unknown commands may, they only get an answer."""
         command = self._by_name.get(call.name)
         return command is None or command.immediate
+
+    def holds(self, call: Call) -> bool:
+        """Whether the call is worked while the conversation is held."""
+        command = self._by_name.get(call.name)
+        return command is not None and command.holds
+
+    def asks_for_a_turn(self, call: Call) -> bool:
+        """Whether the call asks for a turn rather than for a reply."""
+        command = self._by_name.get(call.name)
+        return command is not None and command.turn
 
     async def run(self, context: CommandContext, call: Call) -> Reply:
         """Work a call; an unknown one gets a suggestion."""

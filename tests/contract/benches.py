@@ -70,16 +70,22 @@ class TelegramBench:
 
     def fail(self, kind: type[SendError]) -> None:
         """Refuse what is sent, or cut the connection."""
-        if kind is RetryLater:
-            self._telegram.flood(7, times=None)
-        elif kind is Gone:
-            blocked = "Forbidden: bot was blocked by the user"
-            self._telegram.fail("sendMessage", "refuse", times=None, status=403, description=blocked)
-        elif kind is Refused:
-            no_rights = "Bad Request: not enough rights to send text messages to the chat"
-            self._telegram.fail("sendMessage", "refuse", times=None, description=no_rights)
-        else:
-            self._telegram.fail("sendMessage", "drop", times=None, processed=True)
+        for method in ("sendMessage", "editMessageText"):
+            if kind is RetryLater:
+                self._telegram.flood(7, times=None, method=method)
+            elif kind is Gone:
+                blocked = "Forbidden: bot was blocked by the user"
+                self._telegram.fail(method, "refuse", times=None, status=403, description=blocked)
+            elif kind is Refused:
+                no_rights = "Bad Request: not enough rights to send text messages to the chat"
+                self._telegram.fail(method, "refuse", times=None, description=no_rights)
+            else:
+                self._telegram.fail(method, "drop", times=None, processed=True)
+
+    def remove(self) -> None:
+        """Delete it."""
+        last = self._telegram.sent[-1]
+        self._telegram.chats[last.chat_id].removed.add(last.message_id)
 
     def hang(self) -> None:
         """Answer no send."""
@@ -150,14 +156,20 @@ class SlackBench:
 
     def fail(self, kind: type[SendError]) -> None:
         """Refuse what is posted, or cut the connection."""
-        if kind is RetryLater:
-            self._slack.flood(7, times=None)
-        elif kind is Gone:
-            self._slack.fail("chat.postMessage", "refuse", times=None, error="channel_not_found")
-        elif kind is Refused:
-            self._slack.fail("chat.postMessage", "refuse", times=None, error="restricted_action")
-        else:
-            self._slack.fail("chat.postMessage", "drop", times=None, processed=True)
+        for method in ("chat.postMessage", "chat.update"):
+            if kind is RetryLater:
+                self._slack.flood(7, times=None, method=method)
+            elif kind is Gone:
+                self._slack.fail(method, "refuse", times=None, error="channel_not_found")
+            elif kind is Refused:
+                self._slack.fail(method, "refuse", times=None, error="restricted_action")
+            else:
+                self._slack.fail(method, "drop", times=None, processed=True)
+
+    def remove(self) -> None:
+        """Delete it."""
+        last = self._slack.sent[-1]
+        del self._slack.channel(last.channel).posts[last.ts]
 
     def hang(self) -> None:
         """Answer no post."""
@@ -220,14 +232,19 @@ class DiscordBench:
 
     def fail(self, kind: type[SendError]) -> None:
         """Refuse what is sent, or cut the connection."""
-        if kind is RetryLater:
-            self._discord.fail("send", "limit", times=None, seconds=61.5)
-        elif kind is Gone:
-            self._discord.fail("send", "refuse", times=None, status=404, code=10003)
-        elif kind is Refused:
-            self._discord.fail("send", "refuse", times=None, status=400, code=50035)
-        else:
-            self._discord.fail("send", "drop", times=None, processed=True)
+        for operation in ("send", "edit"):
+            if kind is RetryLater:
+                self._discord.fail(operation, "limit", times=None, seconds=61.5)
+            elif kind is Gone:
+                self._discord.fail(operation, "refuse", times=None, status=404, code=10003)
+            elif kind is Refused:
+                self._discord.fail(operation, "refuse", times=None, status=400, code=50035)
+            else:
+                self._discord.fail(operation, "drop", times=None, processed=True)
+
+    def remove(self) -> None:
+        """Delete it."""
+        self._discord.delete(self._discord.sent[-1].message_id)
 
     def hang(self) -> None:
         """Answer no send."""

@@ -92,6 +92,10 @@ class EmailBench:
         """Answer no mail."""
         self._smtp.answers = {"DATA": HANG}
 
+    def remove(self) -> None:
+        """A mail that was sent is nobody's to take away, and mail is not edited."""
+        raise NotImplementedError
+
     def heal(self) -> None:
         """Take mails."""
         self._smtp.answers = {}

@@ -78,6 +78,7 @@ class DiscordEmulator:
         self.bots: dict[str, Bot] = {}
         self.channels: dict[str, Channel] = {}
         self.sent: list[Sent] = []
+        self.edits: list[Sent] = []
         self.typed: list[str] = []
         self.said: list[str] = []
         self.called: dict[str, Call] = {}

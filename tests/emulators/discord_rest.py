@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -121,6 +122,28 @@ def _send(emulator: DiscordEmulator, bot: Bot, parameters: dict[str, str], reque
     emulator.sent.append(
         Sent(channel.id, message["id"], message["content"], nonce, reply, mentions, bot.user.id, time.time())
     )
+    return Answer(message)
+
+
+def _edit(emulator: DiscordEmulator, bot: Bot, parameters: dict[str, str], request: Request) -> Answer:
+    channel, number = _writable(emulator, parameters), parameters["message"]
+    message = channel.messages.get(number)
+    if message is None:
+        raise Refusal(404, 10008, "Unknown Message")
+    if message["author"]["id"] != bot.user.id:
+        raise Refusal(403, 50005, "Cannot edit a message authored by another user")
+    if channel.archived:
+        raise Refusal(400, 50083, "Thread is archived")
+    text = request.fields.get("content")
+    if not isinstance(text, str) or not text.strip():
+        raise Refusal(400, 50006, "Cannot send an empty message")
+    if units(text) > MAX_UNITS:
+        raise bad_field("content", "BASE_TYPE_MAX_LENGTH", f"Must be {MAX_UNITS} or fewer in length.")
+    emulator.edit(number, text.strip())
+    position = next(place for place, sent in enumerate(emulator.sent) if sent.message_id == number)
+    mentions = request.fields.get("allowed_mentions")
+    emulator.sent[position] = after = replace(emulator.sent[position], text=text.strip(), mentions=mentions)
+    emulator.edits.append(after)
     return Answer(message)
 
 
@@ -271,6 +294,7 @@ OPERATIONS: dict[str, tuple[str, str, Operation]] = {
     "history": ("GET", "/channels/{channel}/messages", _history),
     "message": ("GET", "/channels/{channel}/messages/{message}", _message),
     "send": ("POST", "/channels/{channel}/messages", _send),
+    "edit": ("PATCH", "/channels/{channel}/messages/{message}", _edit),
     "typing": ("POST", "/channels/{channel}/typing", _typing),
     "thread": ("POST", "/channels/{channel}/threads", _thread),
     "thread_from": ("POST", "/channels/{channel}/messages/{message}/threads", _thread_from),

@@ -58,6 +58,7 @@ class SlackEmulator(SlackEvents):
         self.workspaces = {BOT_TOKEN: self.workspace}
         self.app_tokens = {APP_TOKEN}
         self.sent: list[Sent] = []
+        self.edits: list[Sent] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.faults: list[Fault] = []
         #: What was answered to commands by their response addresses: number of the command, fields.

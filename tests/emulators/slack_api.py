@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tests.emulators.slack_state import Channel, Sent, Workspace
@@ -149,10 +150,35 @@ def _post(slack: SlackEmulator, workspace: Workspace, fields: Mapping[str, Any])
     return {"channel": channel.id, "ts": ts, "message": message}
 
 
+def _update(slack: SlackEmulator, workspace: Workspace, fields: Mapping[str, Any]) -> dict[str, Any]:
+    channel, ts = _channel(slack, fields.get("channel")), str(fields.get("ts"))
+    text, markdown = fields.get("text"), fields.get("markdown_text")
+    before = channel.posts.get(ts)
+    if before is None:
+        raise Refusal("message_not_found")
+    if before.get("bot_id") != workspace.bot:
+        raise Refusal("cant_update_message")
+    if markdown is not None and text is not None:
+        raise Refusal("markdown_text_conflict")
+    if not str(text or markdown or "").strip():
+        raise Refusal("no_text")
+    if len(markdown or "") > MAX_MARKDOWN or len(text or "") > slack.max_text:
+        raise Refusal("msg_too_long")
+    position = next(number for number, sent in enumerate(slack.sent) if (sent.channel, sent.ts) == (channel.id, ts))
+    slack.sent[position] = after = replace(slack.sent[position], text=text, markdown=markdown)
+    slack.edits.append(after)
+    if slack.echoes:
+        slack.edit(ts, after.words, channel=channel.id).echo = True
+    else:
+        channel.posts[ts] = {**before, "text": after.words}
+    return {"channel": channel.id, "ts": ts, "text": after.words, "message": channel.posts[ts]}
+
+
 _METHODS: Mapping[str, Callable[[SlackEmulator, Workspace, Mapping[str, Any]], dict[str, Any]]] = {
     "assistant.threads.setStatus": _status,
     "auth.test": _identity,
     "chat.postMessage": _post,
+    "chat.update": _update,
     "conversations.history": _history,
     "conversations.info": _about,
     "conversations.replies": _replies,

@@ -12,7 +12,8 @@ As a process: `python -m tests.emulators.telegram --port 0` prints one JSON line
 
 Contract: updates are kept until a getUpdates with a higher offset confirms them; every delivery and confirmation is
 counted. What is sent is checked as the real server checks it (length, text, topic, entities) and kept in `sent` in
-order. A second reader ends the first one's long poll with a conflict. `fail` lays faults in the way of coming requests.
+order, as it shows now; `edits` has each text that was put in the place of another. A second reader ends the first one's
+long poll with a conflict. `fail` lays faults in the way of coming requests.
 Files are given out as the real server does: getFile tells a path, up to 20 MB, and the bytes come from `/file/bot...`.
 Limits: nothing is uploaded by bots, no flood control of its own, one webhook-less bot per token.
 """
@@ -32,6 +33,7 @@ from typing import Any, Self
 from urllib.parse import unquote
 
 from tests.emulators.telegram_control import control
+from tests.emulators.telegram_edits import edit_text
 from tests.emulators.telegram_rules import (
     MAX_TOPIC_NAME,
     MAX_UNITS,
@@ -64,6 +66,7 @@ class TelegramEmulator:
         self.chats: dict[int, Chat] = {}
         self.updates: dict[int, Update] = {}
         self.sent: list[Sent] = []
+        self.edits: list[Sent] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.faults: list[Fault] = []
         self.files: dict[str, StoredFile] = {}
@@ -278,6 +281,8 @@ class TelegramEmulator:
             return _result(True)  # noqa: FBT003  (the answer of the real server)
         if method == "sendMessage":
             return _result(self._send_message(bot, fields))
+        if method == "editMessageText":
+            return _result(edit_text(self, self._known_chat(fields), fields))
         if method == "sendChatAction":
             self._known_chat(fields).check_topic(whole_number(fields, "message_thread_id"))
             return _result(True)  # noqa: FBT003  (the answer of the real server)

@@ -109,7 +109,7 @@ class Chat:
     """A chat that the server knows. topics: the open ones, if it is a forum or has topics.
 
     swallows_topics: what is sent to a topic is put into the main chat without a word.
-    moved_to: the supergroup that it has become; nothing can be sent here any more.
+    moved_to: the supergroup that it has become; nothing can be sent here any more. removed: messages that are gone.
     """
 
     id: int
@@ -120,6 +120,7 @@ class Chat:
     last_message: int = 0
     swallows_topics: bool = False
     moved_to: int | None = None
+    removed: set[int] = field(default_factory=set)
 
     def next_message(self) -> int:
         """Return the number of a new message here."""

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.gateways import GatewayProcess, free_port
+from tests.conftest import Elsewhere
+from tests.gateways import GatewayProcess, free_port, threadline
 from tests.servers.dovecot import PASSWORD, Dovecot, missing
-from tests.servers.letters import letter
+from tests.servers.letters import delivery_report, letter
 from tests.servers.mailbox import eventually
 from tests.servers.smtp import MailServer
 
@@ -137,6 +138,27 @@ async def test_a_stranger_gets_no_answer(gateway: GatewayProcess, post: Post) ->
         assert await gateway.stop() == 0
 
     assert [accepted.recipient for accepted in post.smtp.accepted] == ["ann@example.org"]
+
+
+async def test_an_answer_that_comes_back_is_shown_as_failed_and_nothing_answers_it(
+    gateway: GatewayProcess, post: Post, home: Path, elsewhere: Elsewhere
+) -> None:
+    """With the server's reason; however often the report comes. It begins no turn, and no machine gets an answer."""
+    async with gateway.running():
+        await post.write("Where is the key?", Message_ID="<first@x>")
+        answer = await post.read()
+        number = str(answer["Message-ID"]).strip("<>")
+        for report in (delivery_report(number, action="delayed"), delivery_report(number), delivery_report(number)):
+            await asyncio.to_thread(post.dovecot.deliver, post.user, report)
+        await eventually(lambda: elsewhere("SELECT 1 FROM outbox WHERE state = 'failed'"))
+        await post.write("And the door?", Message_ID="<second@x>")
+        assert (await post.read())["References"] == "<second@x>"
+        listed = await threadline(home, "outbox", "list")
+        assert await gateway.stop() == 0
+
+    assert "It came back: 550 5.1.1" in listed.out
+    assert len(post.smtp.accepted) == 2
+    assert len(elsewhere("SELECT id FROM inbox")) == len(elsewhere("SELECT id FROM turns")) == 2
 
 
 async def test_an_attachment_is_kept_and_its_words_are_found(gateway: GatewayProcess, post: Post) -> None:

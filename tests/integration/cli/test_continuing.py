@@ -67,8 +67,8 @@ def test_minimal_shows_one_line(home: Path) -> None:
     with at_a_terminal(home, "--continue") as person:
         shown = person.sees(PROMPT)
 
-        assert "2 messages, the last one " in shown
-        assert "only one" not in shown
+        assert "Going on with “only one”: 2 messages, the last one " in shown
+        assert "> only one" not in shown
 
 
 def test_continue_without_a_session_begins_one(home: Path) -> None:

@@ -237,7 +237,7 @@ def test_new_and_title_move_and_name_the_session(home: Path, elsewhere: Elsewher
         "WHERE m.role = 'user' ORDER BY m.id"
     )
     assert [tuple(row.values()) for row in rows] == [
-        (None, "new_command", "in the first"),
+        ("in the first", "new_command", "in the first"),
         ("Second one", None, "in the second"),
     ]
 

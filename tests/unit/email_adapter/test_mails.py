@@ -18,7 +18,7 @@ from adapters.email.imap import FetchedMail
 from adapters.email.mails import MOST_WORDS, Arrival, MalformedMail, NotForUs, inbound
 from adapters.email.threads import own_message_id
 from gateway.keys import session_key
-from tests.servers.letters import letter
+from tests.servers.letters import delivery_report, letter
 
 OPEN = MailAccount(
     address="agent@example.org",
@@ -141,7 +141,17 @@ def test_what_no_person_sent_is_not_taken(more: dict[str, str], reason: str) -> 
     assert judged(letter("words", **more)) == NotForUs(reason)
 
 
-def test_a_bounce_is_not_taken() -> None:
+def test_a_mail_of_ours_that_came_back_is_told_as_such() -> None:
+    """It is nobody's, whoever the report claims to be from, and needs no proof: it begins nothing."""
+    ours = own_message_id("tl1", "words", "first@x", "example.org")
+    told = judged(delivery_report(ours), dataclasses.replace(OPEN, trust_from=False))
+
+    assert isinstance(told, InboundMessage)
+    assert (told.kind, told.subject, told.sender) == ("bounce", ours, Sender(None))
+    assert told.text.startswith("550 5.1.1")
+
+
+def test_a_report_on_anything_else_is_not_taken() -> None:
     """Its form tells."""
     raw = HEAD + b"Content-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nfailed\r\n--b--\r\n"
 

@@ -6,8 +6,8 @@ import asyncio
 import itertools
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.base import (
@@ -19,11 +19,12 @@ from adapters.base import (
     OutboundPart,
     Place,
     Receipt,
+    Refused,
     Sender,
 )
-from gateway.agents.base import AgentContext, AgentEvent, Final
+from gateway.agents.base import AgentContext, AgentEvent, Final, SummaryRequest, Written
 
-__all__ = ["PART", "FakeAdapter", "FakeAgent", "Sent", "event"]
+__all__ = ["PART", "EditingAdapter", "FakeAdapter", "FakeAgent", "Sent", "event"]
 
 #: Between the parts of an answer, as the fake adapter splits it.
 PART = "¶"
@@ -125,6 +126,51 @@ class FakeAdapter:
         return [one.text for one in self.sent]
 
 
+@dataclass
+class EditingAdapter(FakeAdapter):
+    """An account that can change its messages. `shown`: what stands there now, by message id.
+
+    `edits`: what the next edits come to: an error to raise, or None for success; then success. `edit_gate`: closed,
+    edits wait in `editing`.
+    """
+
+    shown: dict[str, str] = field(default_factory=dict)
+    edited: list[tuple[str, str]] = field(default_factory=list)
+    edits: deque[Exception | None] = field(default_factory=deque)
+    editing: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.edit_gate = asyncio.Event()
+        self.edit_gate.set()
+        self.capabilities = replace(self.capabilities, edits=True)
+
+    async def send(self, place: Place, part: OutboundPart) -> Receipt:
+        """Come to the next outcome, and keep what stands there."""
+        receipt = await super().send(place, part)
+        self.shown[receipt.message_id] = part.plain
+        return receipt
+
+    async def edit(self, _place: Place, message_id: str, part: OutboundPart) -> None:
+        """Come to the next outcome."""
+        self.editing += 1
+        try:
+            await self.edit_gate.wait()
+        finally:
+            self.editing -= 1
+        outcome = self.edits.popleft() if self.edits else None
+        if outcome is not None:
+            raise outcome
+        if message_id not in self.shown:
+            raise Refused("message gone")
+        self.shown[message_id] = part.plain
+        self.edited.append((message_id, part.plain))
+
+    def edit_pause(self, _place: Place) -> float:
+        """As good as none."""
+        return 0.01
+
+
 Play = Callable[[AgentContext], AsyncIterator[AgentEvent]]
 
 
@@ -133,11 +179,21 @@ async def _echo(context: AgentContext) -> AsyncIterator[AgentEvent]:
     yield Final(f"re: {context.text}")
 
 
+async def _counted(request: SummaryRequest) -> Written:
+    await asyncio.sleep(0)
+    return Written(f"{len(request.history)} messages about {request.focus or 'anything'}")
+
+
 class FakeAgent:
-    """Plays what the test says; by itself it answers `re: ` and the text. `asked`: the contexts, in order."""
+    """Plays what the test says; by itself it answers `re: ` and the text. `asked`: the contexts, in order.
+
+    `sum_up`: its summaries; `summarized`: what for, in order.
+    """
 
     def __init__(self) -> None:
         self.model = "fake"
+        self.sum_up: Callable[[SummaryRequest], Awaitable[Written]] = _counted
+        self.summarized: list[SummaryRequest] = []
         self.play: Play = _echo
         self.asked: list[AgentContext] = []
         self.now = 0
@@ -158,6 +214,11 @@ class FakeAgent:
                 yield happened
         finally:
             self.now -= 1
+
+    async def summarize(self, request: SummaryRequest) -> Written:
+        """Sum up as the test says; by itself it counts the messages."""
+        self.summarized.append(request)
+        return await self.sum_up(request)
 
 
 def event(  # noqa: PLR0913 - what an event can be, by name

@@ -43,26 +43,32 @@ def settings(**changes: Any) -> Settings:
 class Hall:
     """One process's parts. `open` makes it; `running` lets rows be worked and answers go out."""
 
-    def __init__(self, db: SessionDB, workshop: Workshop, agent: FakeAgent, heart: Heart) -> None:
+    def __init__(self, db: SessionDB, workshop: Workshop, agent: FakeAgent, heart: Heart, adapter: FakeAdapter) -> None:
         self.db = db
         self.workshop = workshop
         self.agent = agent
         self.heart = heart
         self.holder = workshop.holder
-        self.adapter = FakeAdapter()
+        self.adapter = adapter
         self.edge = InboundEdge(workshop.settings, served_accounts(workshop.settings), db, workshop.commands)
         steering = workshop.steering
         self.attention = Attention(db, lambda: OWN, workshop.settings.busy, steering=steering)
         self.lanes = Lanes(db, lambda: OWN, self.holder, workshop.desk)
         self.recovery = Recovery(db, workshop.desk, lambda: OWN)
-        self.delivery = Delivery(db, {OWN[0]: self.adapter}, self.holder, unknown=workshop.settings.delivery.unknown)
+        unknown = workshop.settings.delivery.unknown
+        streaming = workshop.streaming
+        self.delivery = Delivery(db, {OWN[0]: adapter}, self.holder, unknown=unknown, streaming=streaming)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, db: SessionDB, agent: FakeAgent, chosen: Settings) -> AsyncIterator[Hall]:
+    async def open(
+        cls, db: SessionDB, agent: FakeAgent, chosen: Settings, adapter: FakeAdapter | None = None
+    ) -> AsyncIterator[Hall]:
         """A registered process. The agent must be the one that `make_agent` gives."""
+        account = adapter or FakeAdapter()
         async with Heart(db, "gateway", ["telegram/main"]) as heart:
-            yield cls(db, await Workshop.prepare(chosen, db, heart.token), agent, heart)
+            workshop = await Workshop.prepare(chosen, db, heart.token, adapters={OWN[0]: account})
+            yield cls(db, workshop, agent, heart, account)
 
     @asynccontextmanager
     async def running(self, *, recovering: bool = False, sending: bool = True) -> AsyncIterator[None]:
@@ -70,6 +76,7 @@ class Hall:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.heart.obey, self.workshop.runner)
             tasks.start_soon(self.attention.run)
+            tasks.start_soon(self.workshop.streaming.run)
             async with anyio.create_task_group() as serving:
                 serving.start_soon(self.lanes.run)
                 if sending:

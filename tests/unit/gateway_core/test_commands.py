@@ -19,17 +19,21 @@ from tests.conftest import Elsewhere
 from tests.unit.gateway_core.hall import Hall, failing
 
 NAMES = [
+    "branch",
+    "compress",
     "handoff",
     "help",
     "link",
     "new",
     "resume",
+    "retry",
     "search",
     "sessions",
     "sethome",
     "status",
     "stop",
     "title",
+    "undo",
     "unlink",
     "usage",
     "whoami",

@@ -122,7 +122,7 @@ class TestAlways:
         assert await hall.say("among us", user="66", **room) is Verdict.DENIED
 
 
-@pytest.mark.parametrize("kind", ["edit", "delete", "button", "migration", "member"])
+@pytest.mark.parametrize("kind", ["edit", "delete", "button", "migration", "member", "bounce"])
 async def test_other_kinds_of_events_are_not_recorded(hall: Hall, elsewhere: Elsewhere, kind: str) -> None:
     """An edit never becomes a second message, and so on."""
     before = traces(elsewhere)

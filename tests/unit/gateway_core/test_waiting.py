@@ -174,7 +174,11 @@ async def test_typing_is_shown_where_the_answer_will_go_if_it_takes_a_moment(
         workshop.runner,
         workshop.commands,
         hall.holder,
+        counter=workshop.counter,
+        compressor=workshop.compressor,
         collector=Collector(db, {}, workshop.settings),
+        titler=workshop.titler,
+        streaming=workshop.streaming,
         typing=typing,
     )
     await hall.say("hello", chat="-5", chat_type="group", thread="17")
