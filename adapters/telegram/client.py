@@ -41,6 +41,7 @@ from adapters.telegram.connection import FETCHES_AT_ONCE, SENDS_AT_ONCE, Connect
 from adapters.telegram.fetching import fetch_file
 from adapters.telegram.formatting import MAX_UNITS, render
 from adapters.telegram.polling import Poller, backoff, problem_of
+from adapters.telegram.requests import NO_ADDRESS
 from adapters.telegram.sending import create_topic, edit_part, edit_pause, send_part, show_typing
 from adapters.telegram.updates import PLATFORM, Me, inbound
 
@@ -245,7 +246,7 @@ class TelegramAdapter:
         except InvalidToken:
             raise
         except Exception as error:
-            if isinstance(error.__cause__, httpx.UnsupportedProtocol | httpx.InvalidURL):
+            if isinstance(error.__cause__, NO_ADDRESS):
                 raise StartError(f"{self._base_url!r} is no address of a Telegram server: check base_url.") from error
             self._report(AdapterState.RETRYING, connection.without_token(problem_of(error)))
             return None

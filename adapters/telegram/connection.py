@@ -1,6 +1,6 @@
 """The HTTP side of Telegram: python-telegram-bot's bot, set up so that nothing waits for ever and no secret is logged.
 
-Contract: every call is bounded (`connect`, `write`, `pool` and `read` limits below). An answer with status 5xx is a
+Contract: every call is bounded (`connect` and `read` limits below). An answer with status 5xx is a
 `ServerTrouble`, so that it can be told from a refusal; other errors are those of the library. Updates come as the
 server sent them: one that cannot be parsed must not hide the others.
 """
@@ -17,8 +17,9 @@ from typing import Any
 import httpx
 from telegram import Bot
 from telegram.error import NetworkError
-from telegram.request import HTTPXRequest, RequestData
+from telegram.request import BaseRequest, RequestData
 
+from adapters.telegram.requests import Requests
 from adapters.telegram.updates import Me
 
 __all__ = ["FETCHES_AT_ONCE", "SENDS_AT_ONCE", "Connection", "ServerTrouble"]
@@ -32,7 +33,6 @@ ALLOWED_UPDATES = ("message", "edited_message", "channel_post", "edited_channel_
 BATCH = 100
 
 _CONNECT_SECONDS = 5.0
-_WRITE_SECONDS = 10.0
 _POOL_SECONDS = 5.0
 _READ_SECONDS = 12.0
 #: How much longer than asked for the server may take to answer a long poll.
@@ -50,11 +50,11 @@ class ServerTrouble(NetworkError):
     """The server answered that it, not the request, is in trouble (status 5xx)."""
 
 
-class _Request(HTTPXRequest):
+class _Request(Requests):
     async def do_request(
         self, url: str, method: str, request_data: RequestData | None = None, *args: Any, **kwargs: Any
     ) -> tuple[int, bytes]:
-        """Make the request as the library does, but keep server errors apart."""
+        """Make the request, but keep server errors apart."""
         status, payload = await super().do_request(url, method, request_data, *args, **kwargs)
         if status >= _SERVER_ERROR:
             raise ServerTrouble(f"Telegram answered with status {status}")
@@ -137,15 +137,8 @@ class Connection:
         return text.replace(self._token, "<token>")
 
 
-def _request(connections: int, context: ssl.SSLContext) -> HTTPXRequest:
-    return _Request(
-        connections,
-        connect_timeout=_CONNECT_SECONDS,
-        write_timeout=_WRITE_SECONDS,
-        pool_timeout=_POOL_SECONDS,
-        read_timeout=_READ_SECONDS,
-        httpx_kwargs={"verify": context},
-    )
+def _request(connections: int, context: ssl.SSLContext) -> BaseRequest:
+    return _Request(connections, context, connect=_CONNECT_SECONDS, read=_READ_SECONDS)
 
 
 @functools.cache

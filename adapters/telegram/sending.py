@@ -18,7 +18,6 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 
-import httpx
 from telegram import Bot, MessageEntity, ReplyParameters
 from telegram.constants import ChatAction, ForumTopicLimit
 from telegram.error import (
@@ -34,6 +33,7 @@ from wcwidth import grapheme_boundary_before
 
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.telegram.connection import ServerTrouble
+from adapters.telegram.requests import NEVER_LEFT
 
 __all__ = ["create_topic", "edit_part", "edit_pause", "send_error", "send_part", "show_typing"]
 
@@ -47,9 +47,8 @@ _CHAT_GONE = ("chat not found", "chat was deactivated", "user is deactivated", "
 _EDIT_PAUSE, _EDIT_PAUSE_IN_GROUPS = 1.5, 4.0
 #: Seconds to wait for when the flood control does not name any.
 _UNTOLD_WAIT = 5.0
-#: Causes that show that not one byte of the request reached the server, and those for which there was no request.
-_NEVER_LEFT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
-_NO_REQUEST = (ValueError, TypeError, httpx.InvalidURL)
+#: Causes for which there was no request.
+_NO_REQUEST = (ValueError, TypeError)
 _NUMBER = re.compile(r"-?\d+\Z")
 
 
@@ -176,7 +175,7 @@ def _refusal(error: TelegramError, reason: str) -> SendError:
 
 def _failed_request(error: TelegramError, reason: str) -> SendError:
     cause = error.__cause__
-    if isinstance(cause, _NEVER_LEFT):
+    if isinstance(cause, NEVER_LEFT):
         return RetryLater(f"Telegram cannot be reached: {reason}.", _RECONNECT)
     if not isinstance(error, NetworkError):
         return UnknownOutcome(f"Telegram's answer makes no sense: {reason}.")
