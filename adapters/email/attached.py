@@ -3,7 +3,7 @@
 Contract: pure. The reference is made of what the server keeps: the generation of the folder, the number of the mail,
 that of the part, and the encoding in which it is sent (`<uidvalidity>/<uid>/<section>/<encoding>`). What a mail claims
 of its parts is taken over as it is and never believed.
-Limits: attachments within the part of a mail that is looked at; of a mail that was cut, no size is told.
+Limits: of a mail that was not read whole, no size is told.
 """
 
 from __future__ import annotations

@@ -21,10 +21,13 @@ import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
+from email.message import Message
 from typing import Final, TypeVar
 
 from adapters.email.account import Server
 from adapters.email.credentials import Credentials
+from adapters.email.structure import skeleton
+from adapters.email.wire import Line, connected, read_line, reason_of
 
 __all__ = ["CommandRefused", "ConnectionLost", "FetchedMail", "Folder", "ImapClient", "ImapError"]
 
@@ -34,16 +37,14 @@ CONNECT_SECONDS: Final = 15.0
 COMMAND_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 0.5
 
-_LONGEST_LINE: Final = 1 << 20
-_LONGEST_LITERAL: Final = 4 << 20
 _MOST_LINES: Final = 10_000
-_LITERAL: Final = re.compile(rb"\{(\d{1,10})\+?\}\r\n\Z")
 _COUNT: Final = re.compile(rb"\* (\d{1,10}) (EXISTS|EXPUNGE)\b", re.IGNORECASE)
 _FETCH: Final = re.compile(rb"\* \d+ FETCH \((.*)\)\s*\Z", re.IGNORECASE | re.DOTALL)
 _QUOTED_BODY: Final = re.compile(rb'BODY\[\](?:<0>)? "((?:[^"\\]|\\.)*)"', re.IGNORECASE | re.DOTALL)
 _PART: Final = re.compile(
     rb'BODY\[[0-9.]+\](?:<\d+>)? (?:(?P<literal>\{\d+\})|"(?P<quoted>(?:[^"\\]|\\.)*)")', re.IGNORECASE | re.DOTALL
 )
+_STRUCTURE: Final = re.compile(rb"BODYSTRUCTURE (\(.*)", re.IGNORECASE | re.DOTALL)
 _CODE: Final = re.compile(rb"\[([A-Z][A-Z0-9-]*)(?: ([^\]]*))?\]", re.IGNORECASE)
 
 
@@ -74,19 +75,20 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class FetchedMail:
-    """The first bytes of a mail, and the size of the whole."""
+    """The first bytes of a mail, and the size of the whole.
+
+    structure: the mail without content, but with all its parts, where that was asked for (see `structure.skeleton`).
+    """
 
     uid: int
     raw: bytes
     size: int
+    structure: Message | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One answer line; literals are taken out, their announcements stay."""
-
-    text: bytes
-    literals: tuple[bytes, ...] = ()
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was cut off."""
+        return self.size <= len(self.raw)
 
 
 class ImapClient:
@@ -98,9 +100,9 @@ class ImapClient:
         self._commands = 0
         self._mails = -1
         self._tag = b""
-        self._answer: asyncio.Future[_Line] | None = None
+        self._answer: asyncio.Future[Line] | None = None
         self._go_ahead: asyncio.Future[bool] | None = None
-        self._lines: list[_Line] = []
+        self._lines: list[Line] = []
         self._lost: str | None = None
         self.capabilities: frozenset[str] = frozenset()
         self.news = asyncio.Event()
@@ -111,9 +113,9 @@ class ImapClient:
         """Connect, with TLS as the server's settings say, and learn what it can; raises ImapError."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await _connected(server, context)
+                reader, writer = await connected(server, context)
         except (OSError, EOFError, asyncio.LimitOverrunError) as error:
-            raise ConnectionLost(_reason(error)) from error
+            raise ConnectionLost(reason_of(error)) from error
         client = cls(reader, writer)
         try:
             await client._learn()
@@ -189,6 +191,16 @@ class ImapClient:
             return re.sub(rb"\\(.)", rb"\1", told["quoted"])
         return None
 
+    async def structure(self, uid: int) -> Message | None:
+        """Return a mail with all its parts and without their content; None when it is gone or cannot be understood."""
+        lines, _ = await self._command(b"UID FETCH %d (UID BODYSTRUCTURE)" % uid)
+        for line in lines:
+            match = _FETCH.match(line.text)
+            told = _STRUCTURE.search(match[1]) if match is not None and _number(match[1], b"UID") == uid else None
+            if told is not None:
+                return skeleton(told[1], line.literals)
+        return None
+
     async def mark(self, uids: Sequence[int], flags: str) -> None:
         """Add flags to mails."""
         numbers = ",".join(map(str, uids))
@@ -227,7 +239,7 @@ class ImapClient:
         told = [line.text.upper().split()[2:] for line in lines if line.text.upper().startswith(b"* CAPABILITY")]
         self.capabilities = frozenset(word.decode("ascii", "replace") for words in told for word in words)
 
-    async def _command(self, command: bytes, secret: bytes | None = None) -> tuple[list[_Line], _Line]:
+    async def _command(self, command: bytes, secret: bytes | None = None) -> tuple[list[Line], Line]:
         """Send a command (and what it waits for, if anything); return its untagged lines and its end."""
         if secret is not None:
             self._go_ahead = asyncio.get_running_loop().create_future()
@@ -242,7 +254,7 @@ class ImapClient:
         end = self._judged(await self._bounded(answer))
         return self._lines, end
 
-    def _send(self, command: bytes) -> asyncio.Future[_Line]:
+    def _send(self, command: bytes) -> asyncio.Future[Line]:
         if self._lost is not None:
             raise ConnectionLost(self._lost)
         self._commands += 1
@@ -264,7 +276,7 @@ class ImapClient:
             self._end("the server does not answer")
             raise ConnectionLost("the server does not answer") from error
 
-    def _judged(self, end: _Line) -> _Line:
+    def _judged(self, end: Line) -> Line:
         status, _, words = end.text.partition(b" ")[2].partition(b" ")
         if status.upper() != b"OK":
             raise CommandRefused(words.decode("utf-8", "replace").strip(), _codes(words)[0])
@@ -274,11 +286,11 @@ class ImapClient:
         """Take what the server says, until the connection ends."""
         try:
             while True:
-                self._take(await _line(self._reader))
+                self._take(await read_line(self._reader))
         except (OSError, EOFError, asyncio.LimitOverrunError) as error:
-            self._end(_reason(error))
+            self._end(reason_of(error))
 
-    def _take(self, line: _Line) -> None:
+    def _take(self, line: Line) -> None:
         if line.text.startswith(b"+"):
             self._tell_go_ahead(go_ahead=True)
         elif line.text.startswith(b"* "):
@@ -315,69 +327,6 @@ class ImapClient:
             self._answer.exception()
 
 
-async def _connected(server: Server, context: ssl.SSLContext) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect and hear the greeting; with STARTTLS, everything heard before it is forgotten."""
-    reader, protocol = _ears()
-    transport, _ = await asyncio.get_running_loop().create_connection(
-        lambda: protocol, server.host, server.port, ssl=context if server.tls == "tls" else None
-    )
-    try:
-        await _greeted(reader)
-        if server.tls == "starttls":
-            transport.write(b"tls STARTTLS\r\n")
-            await _agreed_to_tls(reader)
-            reader, protocol = _ears()
-            transport = await _encrypted(transport, protocol, server.host, context)
-    except BaseException:
-        transport.abort()
-        raise
-    return reader, asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
-
-
-def _ears() -> tuple[asyncio.StreamReader, asyncio.StreamReaderProtocol]:
-    reader = asyncio.StreamReader(limit=_LONGEST_LINE)
-    return reader, asyncio.StreamReaderProtocol(reader)
-
-
-async def _greeted(reader: asyncio.StreamReader) -> None:
-    greeting = (await _line(reader)).text
-    if not greeting.upper().startswith((b"* OK", b"* PREAUTH")):
-        raise ConnectionError(f"it greets with {greeting[:80].decode('ascii', 'replace')!r}")
-
-
-async def _agreed_to_tls(reader: asyncio.StreamReader) -> None:
-    while not (answer := (await _line(reader)).text).startswith(b"tls "):
-        pass
-    if not answer.upper().startswith(b"TLS OK"):
-        raise ConnectionError("it refuses STARTTLS")
-
-
-async def _encrypted(
-    plain: asyncio.Transport, protocol: asyncio.StreamReaderProtocol, host: str, context: ssl.SSLContext
-) -> asyncio.Transport:
-    """Go over to TLS with new ears: what was said before may be anybody's words."""
-    transport = await asyncio.get_running_loop().start_tls(plain, protocol, context, server_hostname=host)
-    if transport is None:
-        raise ConnectionError("the connection ended during STARTTLS")
-    protocol.connection_made(transport)
-    return transport
-
-
-async def _line(reader: asyncio.StreamReader) -> _Line:
-    """Read one answer line with the literals in it."""
-    text = await reader.readuntil(b"\r\n")
-    literals: list[bytes] = []
-    while announced := _LITERAL.search(text):
-        size = int(announced[1])
-        if size > _LONGEST_LITERAL or len(literals) == _MOST_LINES:
-            raise ConnectionError("the server sends more than was asked for")
-        literals.append(await reader.readexactly(size))
-        text += await reader.readuntil(b"\r\n")
-        if len(text) > _LONGEST_LINE:
-            raise ConnectionError("the server sends more than was asked for")
-    return _Line(text.removesuffix(b"\r\n"), tuple(literals))
-
-
 def _number(items: bytes, name: bytes) -> int | None:
     match = re.search(rb"(?:\A|[ (])" + re.escape(name) + rb" (\d+)", items, re.IGNORECASE)
     return int(match[1]) if match else None
@@ -402,15 +351,3 @@ def _modified_utf7(name: str) -> str:
         encoded = base64.b64encode(pieces[index].encode("utf-16-be", "surrogatepass")).decode("ascii")
         pieces[index] = f"&{encoded.rstrip('=').replace('/', ',')}-"
     return "".join(pieces)
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not to be trusted: {error.verify_message}"
-    if isinstance(error, EOFError):
-        return "the server closed the connection"
-    if isinstance(error, TimeoutError):
-        return "it does not answer in time"
-    if isinstance(error, asyncio.LimitOverrunError):
-        return "it sends lines without end"
-    return str(error) or type(error).__name__

@@ -138,8 +138,8 @@ def _message(message: Message, sender: Author, mail: FetchedMail, arrival: Arriv
     subject = base_subject(header(message, "Subject"))[:_LONGEST_SUBJECT]
     body = body_of(message)
     words, history = divided(body.text, answer=bool(answered))
-    whole = mail.size <= len(mail.raw)
-    files, left = _divided_files(body.attachments, arrival.uid_validity, mail.uid, whole=whole)
+    attached = body.attachments if mail.structure is None else body_of(mail.structure).attachments
+    files, left = _divided_files(attached, arrival.uid_validity, mail)
     text = _shortened(words, MOST_WORDS) or ("" if answered else subject)
     text = "\n".join(filter(None, (text, *left)))
     if not text and not files:
@@ -159,7 +159,7 @@ def _message(message: Message, sender: Author, mail: FetchedMail, arrival: Arriv
         reply_to=reply_to,
         # What we wrote ourselves stands in the session; what somebody else wrote is known from here only.
         quoted=Quoted(_shortened(history, MOST_QUOTED)) if history and reply_to and not is_ours(reply_to) else None,
-        extra=({"subject": subject} if subject else {}) | ({} if whole else {"truncated": True}),
+        extra=({"subject": subject} if subject else {}) | ({} if mail.whole else {"truncated": True}),
         attachments=files,
     )
 
@@ -171,17 +171,18 @@ def _shortened(words: str, most: int) -> str:
 
 
 def _divided_files(
-    parts: Sequence[AttachedPart], uid_validity: int, uid: int, *, whole: bool
+    parts: Sequence[AttachedPart], uid_validity: int, mail: FetchedMail
 ) -> tuple[tuple[Attachment, ...], list[str]]:
-    """Return the attachments that can be fetched, and notes that name the others; of a cut mail there may be more."""
+    """Return the attachments that can be fetched, and notes that name the others, and what was not read."""
     files: list[Attachment] = []
     left: list[str] = []
     for part in parts:
-        file = described(part, uid_validity, uid, whole=whole)
+        file = described(part, uid_validity, mail.uid, whole=mail.whole)
         if file is None:
             left.append(f"[attachment: {part.name or 'without a name'}]")
         else:
             files.append(file)
-    if not whole:
-        left.append("[This mail is so large that its end was not read; attachments may be missing.]")
+    if not mail.whole:
+        missing = "words" if mail.structure is not None else "words and attachments"
+        left.append(f"[This mail is so large that its end was not read; {missing} may be missing.]")
     return tuple(files), left

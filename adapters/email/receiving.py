@@ -6,8 +6,8 @@ from being marked, is found again, with the same key. What was delivered is not 
 Correspondents do not wait for each other. Mails that are not for us, or cannot be understood, are logged and marked.
 New mail is told by the server (IDLE, begun anew every `IDLE_SECONDS`), or looked for every `POLL_SECONDS` where it
 cannot. Every failure waits before the next try.
-Limits: mails of the last `DAYS` days, so that an old mailbox does not come back to life; `BATCH` mails at a time and of
-each its first `MOST_BYTES`; one delivery is given `DELIVER_SECONDS`.
+Limits: mails of the last `DAYS` days, so that an old mailbox does not come back to life; `BATCH` mails at a time, of
+each its first `MOST_BYTES` and, where there is more, what parts it has; one delivery is given `DELIVER_SECONDS`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import contextlib
 import random
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -219,6 +220,8 @@ class Receiver:
         mail = await client.fetch(uid, MOST_BYTES)
         if mail is None:
             return None
+        if not mail.whole:
+            mail = replace(mail, structure=await client.structure(uid))
         try:
             message = self._parse(mail, folder.uid_validity)
         except Exception as error:  # noqa: BLE001  (whatever is wrong with it, it must not block the others)

@@ -125,6 +125,32 @@ async def test_an_attachment_is_whole_though_only_the_beginning_of_its_mail_was_
     assert (file.size, await fetched(adapter, file.reference)) == (None, DATA)
 
 
+async def test_attachments_behind_what_was_read_of_a_large_mail_are_known_and_fetched(
+    box: Box, adapter: EmailAdapter, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server tells what parts there are: the same, with the same names and numbers, as in a mail read whole."""
+    message = mail()
+    message.add_alternative("<p>see these</p>", subtype="html")
+    message.add_attachment(DATA, maintype="application", subtype="octet-stream", filename="first (1).bin")
+    message.add_attachment("grüße", filename="grüße, 日本.txt", cte="quoted-printable")
+    inner = mail()
+    inner.add_attachment(b"deep", maintype="image", subtype="png", filename="deep.png")
+    message.add_attachment(inner)
+    message.add_attachment(DATA[::-1], maintype="image", subtype="png", filename='say "cheese"\\.png')
+    whole = await arrived(box, gateway, message)
+    gateway.taken.clear()
+    monkeypatch.setattr(receiving, "MOST_BYTES", 3000)
+    message.replace_header("Message-ID", "<f2@x>")
+    files = await arrived(box, gateway, message)
+
+    assert len(files) == 4
+    assert [(file.name, file.kind, file.media_type) for file in files] == [
+        (file.name, file.kind, file.media_type) for file in whole
+    ]
+    assert await fetched(adapter, files[3].reference) == DATA[::-1]
+    assert "[This mail is so large that its end was not read; words may be missing.]" in gateway.texts[0]
+
+
 async def test_a_reference_is_good_after_a_restart_and_reads_nothing_for_people(
     box: Box, adapter: EmailAdapter, gateway: Gateway
 ) -> None:
