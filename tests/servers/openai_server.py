@@ -24,6 +24,7 @@ _FIELDS = {
     *("role", "content", "tool_calls", "tool_call_id", "name"),
     *("reasoning", "reasoning_content", "reasoning_details"),
 }
+_SMALL = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 _NUMBERS = itertools.count(1)
 
 
@@ -79,10 +80,15 @@ class Says:
 
 
 class OpenAIServer:
-    """The server. key: what it accepts; strict: whether histories are judged."""
+    """The server. key: what it accepts; strict: whether histories are judged.
 
-    def __init__(self, *, key: str | None = KEY, strict: bool = True) -> None:
+    named: what it says to requests without tools, which are made beside turns; they are in `aside`, not in `asked`.
+    """
+
+    def __init__(self, *, key: str | None = KEY, strict: bool = True, named: str | None = None) -> None:
         self.key = key
+        self.named = named
+        self.aside: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
         self.refusals: list[str] = []
         self.closed = asyncio.Event()
@@ -187,12 +193,15 @@ class OpenAIServer:
         if fault is not None:
             self.refusals.append(fault)
             return Says(status=400, error={"error": {"message": fault, "type": "invalid_request_error"}})
+        if self.named is not None and "tools" not in request:
+            self.aside.append(request)
+            return Says([self.named], usage=_SMALL)
         self.asked.append(request)
         says = self._next.popleft() if self._next else self._always
         if says is None:
             words = next(message["content"] for message in reversed(request["messages"]) if message["role"] == "user")
             text = words if isinstance(words, str) else words[0]["text"]
-            return Says(["re: ", text], usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
+            return Says(["re: ", text], usage=_SMALL)
         if says.lacks is not None and says.lacks in request:
             return Says(status=400, error={"error": {"message": f"{says.lacks} is not supported by this model"}})
         return says
