@@ -102,7 +102,7 @@ def held(with_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> H
 async def test_a_kill_inside_a_tool_leaves_a_history_that_the_strictest_provider_takes(
     held: HeldTools, telegram: TelegramEmulator, model: OpenAIServer, elsewhere: Elsewhere, hold: int
 ) -> None:
-    """After both calls were stored, or one of two results: the open one reads as interrupted, rows stay as they were."""
+    """After both calls were stored, or one of two results: the open one reads as interrupted, rows stay."""
     held.hold(hold)
     calls = [("c1", "session_search", SEARCH), ("c2", "session_search", SEARCH)]
     model.next(Says(calls=calls, usage=COUNTS), Says(["Found again."], usage=COUNTS))
