@@ -45,13 +45,13 @@ def test_every_module_of_the_example_is_named() -> None:
 
 def test_every_name_of_the_code_is_one() -> None:
     """Types, errors, functions and settings."""
-    code = (base, base.Adapter, base.AdapterState, base.Reports, contract, platforms, settings)
+    code = (base, base.Adapter, base.AdapterState, base.Reports, base.Edits, contract, platforms, settings)
     errors = (base.RetryLater("", 0.0).__dict__, base.Gone("").__dict__)
     fields = (*errors, base.InboundMessage.__slots__, base.Sender.__slots__, base.Receipt.__slots__)
     known = {name for thing in code for name in dir(thing)}.union(EmailAccount.model_fields, *fields)
     wanted = {name for name in names() if re.fullmatch(r"[A-Z][a-z]+[A-Za-z]*|[a-z]+_[a-z_]+|_[A-Z]+", name)}
     elsewhere = {"Cc", "EmailAccount", "Platforms", "Identities", "Account", "split_ranges"}
-    elsewhere |= {"old_chat", "new_chat", "base_url"}
+    elsewhere |= {"old_chat", "new_chat", "base_url", "edit_part"}
 
     assert wanted - known - elsewhere == set()
     assert {Platforms.__name__, Identities.__name__} <= elsewhere
