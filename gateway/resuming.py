@@ -63,7 +63,7 @@ def stripped(name: str) -> str:
     return name
 
 
-async def meant(db: SessionDB, name: str, visible_to: Visibility, *, here: str | None = None) -> Meant:
+async def meant(db: SessionDB, name: str, visible_to: Visibility | None, *, here: str | None = None) -> Meant:
     """What `name` means to somebody who sees so much. here: the session one is in, which `latest` passes over."""
     name = stripped(name)
     if name.casefold() == LATEST:
@@ -79,7 +79,7 @@ def described(row: SessionListRow, now: float) -> str:
     return f"{entrance(row['source'])}, {age(row['last_active'], now)}"
 
 
-async def _similar(db: SessionDB, name: str, visible_to: Visibility) -> Sequence[SessionListRow]:
+async def _similar(db: SessionDB, name: str, visible_to: Visibility | None) -> Sequence[SessionListRow]:
     if not name:
         return ()
     within = await db.list_sessions(limit=_SUGGESTED, visible_to=visible_to, search=name)

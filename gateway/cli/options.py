@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 __all__ = [
     "AsJson",
     "Continue",
+    "Everything",
     "Resume",
     "SessionId",
     "Source",
@@ -42,6 +43,7 @@ Resume = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Everything = Annotated[bool, typer.Option("--all", help="Also what is other people's or nobody's: the whole home.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Source = Annotated[
     str | None, typer.Option(metavar="ENTRANCE", help="Only sessions born there: cli, web, telegram, ...")

@@ -33,7 +33,7 @@ def rename(
 ) -> None:
     """Give a session a title. Titles are unique among your sessions."""
 
-    async def work(db: SessionDB, visible_to: Visibility) -> tuple[str, str | None]:
+    async def work(db: SessionDB, visible_to: Visibility | None) -> tuple[str, str | None]:
         session_id = await one_session(db, visible_to, session)
         if not await db.set_session_title(session_id, title):
             raise gone(session_id)
@@ -48,7 +48,7 @@ def rename(
 def delete(session: SessionId, *, yes: Yes = False) -> None:
     """Delete a whole conversation with its messages."""
 
-    async def find(db: SessionDB, visible_to: Visibility) -> tuple[str, str, int]:
+    async def find(db: SessionDB, visible_to: Visibility | None) -> tuple[str, str, int]:
         session_id = await one_session(db, visible_to, session)
         segments = [await db.get_session(each) for each in await db.conversation_of(session_id)]
         rows = [row for row in segments if row is not None]
@@ -73,7 +73,7 @@ def prune(
 ) -> None:
     """Delete ended conversations whose last activity is older than so many days."""
 
-    async def look(db: SessionDB, visible_to: Visibility) -> tuple[list[SessionListRow], int, PruneKept]:
+    async def look(db: SessionDB, visible_to: Visibility | None) -> tuple[list[SessionListRow], int, PruneKept]:
         mine = await db.prune_candidates(older_than, source, visible_to=visible_to)
         everything = await db.prune_candidates(older_than, source)
         return mine, len(everything), await db.prune_kept_back(older_than, source)

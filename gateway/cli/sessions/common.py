@@ -21,13 +21,16 @@ T = TypeVar("T")
 app = sub_command("List, read, search, name, export and clear sessions.")
 
 
-def on_store(work: Callable[[SessionDB, Visibility], Awaitable[T]]) -> T:
-    """Run `work` with the store of the home and what the owner may see of it; errors end the command."""
+def on_store(work: Callable[[SessionDB, Visibility | None], Awaitable[T]], *, everything: bool = False) -> T:
+    """Run `work` with the store of the home and what may be seen of it; errors end the command.
+
+    That is what the owner sees in private; with `everything`, asked for in so many words, all there is (None).
+    """
     home = our_home()
 
     async def run() -> T:
         async with SessionDB(home.state_db) as db:
-            return await work(db, await owner_sees(db))
+            return await work(db, None if everything else await owner_sees(db))
 
     return async_run(run())
 
@@ -37,7 +40,7 @@ def gone(session_id: str) -> typer.Exit:
     return fail(f"There is no session “{session_id}” any more.")
 
 
-async def one_session(db: SessionDB, visible_to: Visibility, ref: str) -> str:
+async def one_session(db: SessionDB, visible_to: Visibility | None, ref: str) -> str:
     """The one session that `ref` means; ends the command with the candidates otherwise."""
     found = await db.resolve_session(ref, visible_to=visible_to)
     if len(found) == 1:

@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 import typer
 
-from gateway.cli.options import Source
+from gateway.cli.options import Everything, Source
 from gateway.cli.output import as_json
 from gateway.cli.running import fail
 from gateway.cli.sessions.common import app, on_store, one_session
@@ -42,15 +42,16 @@ def export(
     ] = None,
     source: Source = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    everything: Everything = False,
 ) -> None:
     """Write sessions with their messages as JSON lines, one session a line."""
     choice, place = Choice(session, source), Target(target, force)
-    count = on_store(lambda db, visible_to: _export(db, visible_to, choice, place))
+    count = on_store(lambda db, visible_to: _export(db, visible_to, choice, place), everything=everything)
     if target != "-":
         typer.echo(f"{plural(count, 'session')} written to {target}.", err=True)
 
 
-async def _export(db: SessionDB, visible_to: Visibility, choice: Choice, target: Target) -> int:
+async def _export(db: SessionDB, visible_to: Visibility | None, choice: Choice, target: Target) -> int:
     chosen = _chosen(db, visible_to, choice)
     count = 0
     # The first one is read before the file is touched: an unknown id leaves nothing behind.
@@ -68,7 +69,7 @@ async def _export(db: SessionDB, visible_to: Visibility, choice: Choice, target:
     return count
 
 
-async def _chosen(db: SessionDB, visible_to: Visibility, choice: Choice) -> AsyncIterator[SessionExport]:
+async def _chosen(db: SessionDB, visible_to: Visibility | None, choice: Choice) -> AsyncIterator[SessionExport]:
     if choice.ref is None:
         async for exported in db.iter_sessions(choice.source, visible_to=visible_to):
             yield exported

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.options import AsJson, Source
+from gateway.cli.options import AsJson, Everything, Source
 from gateway.cli.output import on_a_terminal, write, write_json
 from gateway.cli.sessions.common import app, on_store
 from gateway.phrases import age, harmless, one_line
@@ -25,7 +25,7 @@ _BOLD = "\x1b[1m\\1\x1b[0m"
 
 
 @app.command("search")
-def search(
+def search(  # noqa: PLR0913 - one parameter per option
     query: Annotated[
         list[str],
         typer.Argument(metavar="WORDS...", help='What to look for; AND, OR, NOT, "a phrase" and prefix* work.'),
@@ -37,6 +37,7 @@ def search(
         typer.Option(metavar="ROLE", help="Only what these said: user, assistant, tool. May be repeated."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, metavar="NUMBER", help="At most so many.")] = 20,
+    everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
     """Search everything that was said, newest first. Every word must be there unless OR or NOT say otherwise."""
@@ -44,7 +45,8 @@ def search(
     hits = on_store(
         lambda db, visible_to: db.search_messages(
             " ".join(query), sources, role_filter=role or _SAID, limit=limit, visible_to=visible_to
-        )
+        ),
+        everything=everything,
     )
     if as_json:
         write_json(hits)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.options import AsJson, SessionId, Source
+from gateway.cli.options import AsJson, Everything, SessionId, Source
 from gateway.cli.output import on_a_terminal, write, write_json
+from gateway.cli.sessions.auditing import audit_json, show_audit
 from gateway.cli.sessions.common import app, gone, on_store, one_session
 from gateway.phrases import age, clock, folded, harmless, one_line, plural
 from gateway.said import text_of, tool_names
@@ -33,20 +34,26 @@ def list_sessions(
     *,
     source: Source = None,
     limit: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="At most so many.")] = 20,
+    everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
     """List sessions, newest activity first."""
-    rows = on_store(lambda db, visible_to: db.list_sessions(source, limit, visible_to=visible_to))
+    rows = on_store(
+        lambda db, visible_to: db.list_sessions(source, limit, visible_to=visible_to), everything=everything
+    )
     if as_json:
         write_json(rows)
     elif rows:
-        print_table(rows)
+        print_table(rows, whose=everything)
     else:
         write("No sessions.")
 
 
-def print_table(rows: Sequence[SessionListRow]) -> None:
-    """Sessions as a table: title, preview, last activity in words, id. On a narrow screen, two lines for each."""
+def print_table(rows: Sequence[SessionListRow], *, whose: bool = False) -> None:
+    """Sessions as a table: title, preview, last activity in words, id. On a narrow screen, two lines for each.
+
+    whose: with the person or room that each belongs to.
+    """
     from rich.console import Console  # noqa: PLC0415 - only tables need it
     from rich.table import Table  # noqa: PLC0415 - the same
     from rich.text import Text  # noqa: PLC0415 - the same
@@ -65,22 +72,36 @@ def print_table(rows: Sequence[SessionListRow]) -> None:
     table.add_column("Title", max_width=30, no_wrap=True, overflow="ellipsis")
     table.add_column("Preview", no_wrap=True, overflow="ellipsis")
     table.add_column("Last active", no_wrap=True)
+    if whose:
+        table.add_column("Whose", max_width=20, no_wrap=True, overflow="ellipsis")
     table.add_column("Id", no_wrap=True, min_width=max(len(row["id"]) for row in rows))
     for row in rows:
-        cells = (row["title"] or "", row["preview"], age(row["last_active"], now), row["id"])
+        belongs = (row["person"] or "nobody",) if whose else ()
+        cells = (row["title"] or "", row["preview"], age(row["last_active"], now), *belongs, row["id"])
         table.add_row(*(Text(one_line(harmless(cell), 100)) for cell in cells))
     console.print(table)
 
 
 @app.command("show")
-def show(session: SessionId, *, as_json: AsJson = False) -> None:
+def show(
+    session: SessionId,
+    *,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Everything that happened: who, where, when, each call with its result.")
+    ] = False,
+    everything: Everything = False,
+    as_json: AsJson = False,
+) -> None:
     """Show a session with its messages; with --json as the export object."""
 
-    async def work(db: SessionDB, visible_to: Visibility) -> None:
+    async def work(db: SessionDB, visible_to: Visibility | None) -> None:
         session_id = await one_session(db, visible_to, session)
-        await (_show_json(db, session_id) if as_json else _show(db, session_id))
+        if audit:
+            await (audit_json(db, session_id) if as_json else show_audit(db, session_id))
+        else:
+            await (_show_json(db, session_id) if as_json else _show(db, session_id))
 
-    on_store(work)
+    on_store(work, everything=everything)
 
 
 async def _show_json(db: SessionDB, session_id: str) -> None:
