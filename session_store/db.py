@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from session_store.attachments import Attachments
+from session_store.audit import Audit
 from session_store.autotitle import AutomaticTitles
 from session_store.binding import Bindings
 from session_store.busy import Busy
@@ -73,6 +74,7 @@ class SessionDB(Sessions, Messages, Search, Effects):
         self.attachments = Attachments(engine, db_path)
         self.presence = Presence(engine)
         self.automatic_titles = AutomaticTitles(engine)
+        self.audit = Audit(engine)
         self.busy = Busy(engine)
         self.holding = Holding(engine)
         self.compressions = Compressions(engine)

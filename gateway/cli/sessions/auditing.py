@@ -42,11 +42,10 @@ async def audit_json(db: SessionDB, session_id: str) -> None:
 
 async def show_audit(db: SessionDB, session_id: str) -> None:
     """Everything as text."""
-    for row in await db.place_history.of_session(session_id):
-        who = await _name(db, row["person_id"])
-        write(
-            f"{clock(row['at'])}  {_HOW[row['how']]}: {_where(_address(row['place']))}" + (f", by {who}" if who else "")
-        )
+    for move in await db.place_history.of_session(session_id):
+        who = await _name(db, move["person_id"])
+        by = f", by {who}" if who else ""
+        write(f"{clock(move['at'])}  {_HOW[move['how']]}: {_where(_address(move['place']))}{by}")
     for segment in await db.conversation_of(session_id):
         session = await db.get_session(segment)
         if session is None:
