@@ -1,6 +1,6 @@
 """What a turn shows to the model while a conversation grows: how much, and how long it takes to find that out.
 
-    python benchmarks/context.py [--messages 5000] [--write docs/benchmarks.md]
+    python -m benchmarks.context [--messages 5000] [--write docs/benchmarks.md]
 
 A conversation grows to so many messages of varied text, once left alone and once compressed at the threshold of the
 default settings (with a summary of full length). At several lengths the context of the next turn is made a number of
@@ -15,7 +15,6 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,16 +70,11 @@ async def _compress(db: SessionDB, contexts: Contexts, session_id: str, holder: 
         await db.holding.let_go(held.fence)
 
 
-def _texts() -> Iterator[str]:
-    while True:
-        yield from messages(5000)
-
-
 async def grow(folder: Path, most: int, *, compressing: bool) -> list[Look]:
     """Let a conversation grow to `most` messages; what each length shows."""
     settings = Settings()
     looks = []
-    texts = _texts()
+    texts = messages(7)
     async with SessionDB(folder / f"{compressing}.db") as db:
         holder = await db.processes.register("gateway", [], {})
         contexts = Contexts(db, limit=settings.agent.context_tokens)
@@ -104,8 +98,8 @@ def report(alone: list[Look], compressed: list[Look], limit: int) -> str:
     lines = [
         f"Measured: {machine()}.",
         "",
-        f"A budget of {limit:,} tokens, compression at {Settings().compression.threshold} %. Sent: what is shown of the",
-        "conversation, as JSON, in UTF-8 bytes. Time: median of the whole making of a context, reading included.",
+        f"A budget of {limit:,} tokens, compression at {Settings().compression.threshold} %. Sent: what is shown",
+        "of the conversation, as JSON, in UTF-8 bytes. Time: the median of making a context, reading included.",
         "",
         "| messages stored | sent, never compressed | time | sent, compressed by itself | time | sessions |",
         "|---|---|---|---|---|---|",
