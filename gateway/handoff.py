@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
-from adapters.base import Gone, Refused, RetryLater, SendError, UnknownOutcome
+from adapters.base import AdapterState, Gone, Refused, RetryLater, SendError, UnknownOutcome
 from gateway.agents.base import SummaryRequest
 from gateway.agents.digest import digest
 from gateway.bell import Bell
@@ -42,6 +42,7 @@ ATTEMPTS = 3
 OPENINGS = 3
 LOOK_SECONDS = 5.0
 BUSY_SECONDS = 1.0
+AWAY_SECONDS = 0.3
 SUMMARY_SECONDS = 20.0
 SUMMARY_CHARACTERS = 900
 #: So many of the last messages are summed up.
@@ -189,7 +190,9 @@ class Handoffs:
                 return await adapter.open_thread(target, title)
             except RetryLater as error:
                 await self._say(row, f"waiting: {error}")
-                await anyio.sleep(max(error.delay, 0.1))
+                # An account that is not connected yet, or not any more, is asked again soon.
+                connected = adapter.state is AdapterState.CONNECTED
+                await anyio.sleep(max(error.delay, AWAY_SECONDS) if connected else AWAY_SECONDS)
             except UnknownOutcome as error:
                 unknown += 1
                 if unknown >= OPENINGS:

@@ -90,6 +90,12 @@ class GatewayProcess:
             code = await self._gone()
         return code, said.decode() + self.logged()
 
+    async def dies(self) -> None:
+        """Begin one that kills itself; returns when it is gone."""
+        await self._begin()
+        async with self._in_time():
+            assert await self._gone() == -signal.SIGKILL, self.logged()[-4000:]
+
     async def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self.signal(signal.SIGKILL)

@@ -45,6 +45,7 @@ class Sent:
 class FakeAdapter:
     """One account. `outcomes`: what the next sends come to: an error to raise, or a receipt; then receipts of its own.
 
+    threads: what the next threads come to.
     `gate`: closed, sends wait in `sending`. `starts`: what the next starts raise, None for success.
     """
 
@@ -56,6 +57,8 @@ class FakeAdapter:
     tried: list[Sent] = field(default_factory=list)
     outcomes: deque[Exception | Receipt] = field(default_factory=deque)
     starts: deque[Exception | None] = field(default_factory=deque)
+    threads: deque[Exception | str] = field(default_factory=deque)
+    titles: list[str] = field(default_factory=list)
     started: int = 0
     stopped: int = 0
     typed: list[Place] = field(default_factory=list)
@@ -117,8 +120,13 @@ class FakeAdapter:
         await asyncio.sleep(0)
 
     async def open_thread(self, place: Place, title: str) -> Place:
-        """Not needed here."""
-        raise NotImplementedError(place, title)
+        """Come to the next outcome."""
+        self.titles.append(title)
+        await self.gate.wait()
+        outcome = self.threads.popleft() if self.threads else str(next(_NUMBERS))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return replace(place, thread=outcome)
 
     @property
     def texts(self) -> list[str]:

@@ -14,6 +14,7 @@ from adapters.base import InboundMessage, Verdict
 from config import Settings
 from gateway.attention import Attention
 from gateway.delivery import Delivery
+from gateway.handoff import Handoffs
 from gateway.heart import Heart
 from gateway.inbox import InboundEdge
 from gateway.lanes import Lanes
@@ -55,6 +56,7 @@ class Hall:
         self.attention = Attention(db, lambda: OWN, workshop.settings.busy, steering=steering)
         self.lanes = Lanes(db, lambda: OWN, self.holder, workshop.desk)
         self.recovery = Recovery(db, workshop.desk, lambda: OWN)
+        self.handoffs = Handoffs(workshop, {OWN[0]: adapter})
         unknown = workshop.settings.delivery.unknown
         streaming = workshop.streaming
         self.delivery = Delivery(db, {OWN[0]: adapter}, self.holder, unknown=unknown, streaming=streaming)
@@ -71,7 +73,9 @@ class Hall:
             yield cls(db, workshop, agent, heart, account)
 
     @asynccontextmanager
-    async def running(self, *, recovering: bool = False, sending: bool = True) -> AsyncIterator[None]:
+    async def running(
+        self, *, recovering: bool = False, sending: bool = True, handing: bool = False
+    ) -> AsyncIterator[None]:
         """Work rows and send answers inside the context; ends in order."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.heart.obey, self.workshop.runner)
@@ -82,6 +86,8 @@ class Hall:
                 if sending:
                     self.delivery.open(OWN[0])
                     serving.start_soon(self.delivery.run)
+                if handing:
+                    serving.start_soon(self.handoffs.run)
                 if recovering:
                     serving.start_soon(self.recovery.run)
                 try:
@@ -89,6 +95,7 @@ class Hall:
                 finally:
                     self.lanes.close()
                     self.recovery.close()
+                    self.handoffs.close()
                     self.workshop.desk.close()
                     self.workshop.runner.leave_all()
                     self.delivery.close()
