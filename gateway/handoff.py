@@ -45,8 +45,6 @@ BUSY_SECONDS = 1.0
 AWAY_SECONDS = 0.3
 SUMMARY_SECONDS = 20.0
 SUMMARY_CHARACTERS = 900
-#: So many of the last messages are summed up.
-SUMMED_UP = 200
 #: Where a thread hangs on a post or mail of its own, a refusal to open it is a refusal of the chat.
 _OPENED_BY_POSTING = frozenset({"slack", "email"})
 
@@ -206,8 +204,8 @@ class Handoffs:
                 raise _Failed(str(error)) from error
 
     async def _summary(self, session: SessionRow) -> str:
-        """A few sentences for who goes on elsewhere: the agent's, else the words of the conversation itself."""
-        history = (await self._db.get_messages_as_conversation(session["id"]))[-SUMMED_UP:]
+        """A few sentences about what a model would see of it: the agent's, else the words of the conversation itself."""
+        history = (await self._workshop.contexts.seen(session["id"])).shown.messages
         request = SummaryRequest(session["id"], history, purpose="handoff", limit=SUMMARY_CHARACTERS)
         try:
             with anyio.fail_after(SUMMARY_SECONDS):

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from gateway.phrases import entrance, inert, one_line
 from gateway.places import LOCAL_PLATFORMS
+from session_store import PlaceRef
 
 if TYPE_CHECKING:
-    from session_store import HandoffRow, PlaceRef, SessionRow
+    from session_store import HandoffRow, HistoryRow, RouteRow, SessionRow
 
-__all__ = ["farewell", "outcome", "place_words", "thread_title", "welcome"]
+__all__ = ["farewell", "outcome", "place_words", "route_place", "step_words", "thread_title", "welcome"]
 
 TITLE_CHARACTERS = 80
 
@@ -24,6 +25,17 @@ def place_words(place: PlaceRef) -> str:
         kind = f"a thread of {kind}"
     name = f" (“{inert(one_line(place.name, 60))}”)" if place.name else ""
     return f"{kind} on {entrance(place.platform)}{name}"
+
+
+def step_words(step: HistoryRow) -> str:
+    """One step of a conversation's way: `born in the terminal`, `linked with a channel on Slack`."""
+    how = {"born": "born in", "link": "linked with", "unlink": "unlinked from", "resume": "taken up in"}
+    return f"{how.get(step['how'], 'handed to')} {place_words(step['place'])}"
+
+
+def route_place(route: RouteRow) -> PlaceRef:
+    """The place that a route leads from."""
+    return PlaceRef(route["platform"], route["account"], route["chat_type"], route["chat"], route["thread"])
 
 
 def thread_title(session: SessionRow, first_words: str) -> str:

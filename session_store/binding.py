@@ -36,6 +36,8 @@ COMPLETE = (
 BOUND = "SELECT id FROM messages WHERE op_id = ?"
 MOVE = "UPDATE sessions SET session_key = ?, place_id = ? WHERE id = ?"
 OWNER = "SELECT owner FROM sessions WHERE id = ?"
+# Where it was taken to, it is the one that was used last.
+USED = "UPDATE sessions SET resumed_at = ?1, last_active = ?1 WHERE id = ?2"
 TOUCH = "UPDATE sessions SET resumed_at = ? WHERE id = ?"
 IS_ROOM = "SELECT 1 FROM rooms WHERE id = ?"
 IS_PERSON = "SELECT 1 FROM people WHERE id = ?"
@@ -122,7 +124,7 @@ def take_locally(tx: Tx, effect: TakeLocally) -> bool:
     tip, place = live_tip(tx, root), place_id(tx, effect.place)
     left = _leave(tx, tip, place, release=True)
     reopen_session_row(tx, tip)
-    tx.run(TOUCH, (tx.now, tip))
+    tx.run(USED, (tx.now, tip))
     note(tx, root, "handoff", place, effect.person_id)
     told = [one for one in left if one != effect.asked_at]
     words = [_farewell(one, effect.farewell, effect.farewell_shared) for one in told]

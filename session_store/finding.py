@@ -39,11 +39,19 @@ WHERE s.title_key >= ?3 AND s.title_key < ?3 || CHAR(1114111) AND /*visible*/
 ORDER BY COALESCE(s.last_active, s.started_at) DESC, s.rowid DESC LIMIT 100
 """
 
-# The sessions last worked from the place ?3, newest turn first.
+# The session last worked from the place ?3, by its newest turn, or last brought there.
 _USED_AT = """
-SELECT s.id FROM turns t JOIN sessions s ON s.id = t.session_id
-WHERE t.place_id = ?3 AND s.archived = 0 AND /*visible*/
-ORDER BY t.rowid DESC LIMIT 1
+SELECT id FROM (
+    SELECT id, at FROM (
+        SELECT s.id, t.started_at AS at FROM turns t JOIN sessions s ON s.id = t.session_id
+        WHERE t.place_id = ?3 AND s.archived = 0 AND /*visible*/
+        ORDER BY t.rowid DESC LIMIT 1)
+    UNION ALL
+    SELECT id, at FROM (
+        SELECT s.id, h.at FROM place_history h JOIN sessions s ON s.id = h.root_id
+        WHERE h.place_id = ?3 AND h.how = 'handoff' AND s.archived = 0 AND /*visible*/
+        ORDER BY h.id DESC LIMIT 1))
+ORDER BY at DESC LIMIT 1
 """
 _ACTIVE = "SELECT COALESCE(last_active, started_at) FROM sessions WHERE id = ?"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.commands.registry import Command, CommandContext, Reply
+from gateway.handoff_words import place_words, route_place, step_words
 from gateway.owner import OWNER
 from gateway.phrases import age, entrance, inert, one_line, plural, until
 from gateway.places import LOCAL_PLATFORMS, place_ref
@@ -35,11 +36,27 @@ async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
             if running
             else "No turn is running.",
             await _budget(context, session["id"]),
+            *await _places(context, session["id"]),
         ]
     lines += await _on_its_way(context)
     if context.person_id == OWNER and context.place.private:
         lines += await _gateways(context)
     return Reply("\n".join(lines))
+
+
+async def _places(context: CommandContext, session_id: str) -> list[str]:
+    """Where the conversation lives and has lived; in a shared place other places are not named."""
+    if not context.place.private:
+        return []
+    history = await context.db.place_history.of_session(session_id)
+    routes = await context.db.routes.of_session(session_id)
+    lines = []
+    if len(history) > 1:
+        lines.append("It came this way: " + " > ".join(step_words(step) for step in history) + ".")
+    linked = [place_words(route_place(route)) for route in routes if route["linked"]]
+    if linked:
+        lines.append(f"It is linked: {', '.join(dict.fromkeys(linked))}.")
+    return lines
 
 
 async def _budget(context: CommandContext, session_id: str) -> str:

@@ -14,6 +14,7 @@ from gateway.cli.options import AsJson, Everything, SessionId, Source
 from gateway.cli.output import on_a_terminal, write, write_json
 from gateway.cli.sessions.auditing import audit_json, show_audit
 from gateway.cli.sessions.common import app, gone, on_store, one_session
+from gateway.handoff_words import step_words
 from gateway.phrases import age, clock, folded, harmless, one_line, plural
 from gateway.said import text_of, tool_names
 from gateway.spending import spent
@@ -125,6 +126,11 @@ async def _show(db: SessionDB, session_id: str) -> None:
     usage = await db.usage.of_conversation(session_id)
     if usage["calls"]:
         write(spent(usage))
+    history = await db.place_history.of_session(session_id)
+    if len(history) > 1:
+        write("It came this way:")
+        for step in history:
+            write(f"  {clock(step['at'])}  {harmless(step_words(step))}")
     for segment in await db.conversation_of(session_id):
         await _show_messages(db, segment)
 

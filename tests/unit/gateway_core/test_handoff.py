@@ -10,7 +10,7 @@ import pytest
 
 from adapters.base import Gone, Place, Refused, RetryLater, UnknownOutcome
 from gateway import handoff
-from gateway.agents.base import AgentContext, AgentEvent, Final
+from gateway.agents.base import AgentContext, AgentError, AgentEvent, Final, SummaryRequest, Written
 from gateway.handoff_watch import call_off, watch
 from gateway.handoff_words import outcome
 from session_store import HandoffRow, Home, NewHandoff, PlaceRef
@@ -49,7 +49,7 @@ async def over(hall: Hall, op_id: str = "op") -> HandoffRow:
 
 
 async def test_it_goes_on_in_a_fresh_thread_named_after_it(hall: Hall) -> None:
-    """With a summary made of its own words, since this agent has none; the next message continues it."""
+    """With the agent's summary; the next message continues it."""
     hall.adapter.threads.append("7")
     op_id = await asked(hall)
     async with hall.running(handing=True):
@@ -60,12 +60,26 @@ async def test_it_goes_on_in_a_fresh_thread_named_after_it(hall: Hall) -> None:
     assert hall.adapter.titles == ["The key"]
     assert hall.adapter.sent[0].place == Place("telegram", "main", "group", "-100", "7")
     assert "“The key” goes on here" in welcome
-    assert "Asked: Where is the key?" in welcome
+    assert "2 messages about anything" in welcome
     assert "It is this room's conversation now" in welcome
     assert [row["content"] for row in await hall.db.get_messages("begun")][3:] == [
         "And the spare one?",
         "re: And the spare one?",
     ]
+
+
+async def test_an_agent_that_fails_keeps_nobody_waiting(hall: Hall) -> None:
+    """The words of the conversation itself are the summary then."""
+
+    async def broken(request: SummaryRequest) -> Written:
+        raise AgentError(f"No network for {request.session_id}.")
+
+    hall.agent.sum_up = broken
+    await asked(hall)
+    async with hall.running(handing=True):
+        assert (await over(hall))["state"] == "completed"
+        (welcome,) = await hall.sent(1)
+    assert "Asked: Where is the key?" in welcome
 
 
 async def test_where_there_are_no_threads_it_goes_on_in_the_chat_and_says_so(hall: Hall) -> None:
