@@ -204,7 +204,7 @@ class Handoffs:
                 raise _Failed(str(error)) from error
 
     async def _summary(self, session: SessionRow) -> str:
-        """A few sentences about what a model would see of it: the agent's, else the words of the conversation itself."""
+        """A few sentences about what a model would see of it: the agent's, else words of the conversation itself."""
         history = (await self._workshop.contexts.seen(session["id"])).shown.messages
         request = SummaryRequest(session["id"], history, purpose="handoff", limit=SUMMARY_CHARACTERS)
         try:
