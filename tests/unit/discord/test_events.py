@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adapters.base import Attachment, InboundMessage, Place, Quoted, Sender
 from adapters.discord.events import Me, called, deleted, edited, said
-from adapters.discord.fields import MalformedEvent
 
 ME = Me("1000", "1000", "91000")
 ROOM = Place("discord", "main", "group", "501", name="general")
@@ -247,67 +244,3 @@ def test_a_slash_command_in_a_direct_chat() -> None:
 def test_other_interactions_are_no_commands(more: dict[str, Any]) -> None:
     """Buttons and context menus are not ours."""
     assert called(interaction(**more), ROOM, 5.0) is None
-
-
-ODD = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.text(max_size=3),
-    st.lists(st.integers() | st.none() | st.text(max_size=2), max_size=2),
-    st.dictionaries(st.sampled_from(["id", "author", "name"]), st.none() | st.integers() | st.text(max_size=2)),
-    st.lists(st.dictionaries(st.sampled_from(["id", "message"]), st.lists(st.none(), max_size=1)), max_size=2),
-)
-FULL = message(
-    "<@1000> hi",
-    mentions=[GATEBOT],
-    member={"nick": "A"},
-    attachments=[{"id": "5", "filename": "a", "size": 9, "url": "u", "content_type": "image/png"}],
-    sticker_items=[{"id": "1", "name": "wave"}],
-    poll={"question": {"text": "Tea?"}},
-    message_reference={"message_id": "70", "type": 0},
-    referenced_message=message(author=GATEBOT),
-    message_snapshots=[{"message": {"content": "x"}}],
-    edited_timestamp="2026-11-29T10:00:00+00:00",
-    webhook_id=None,
-)
-
-
-@given(field=st.sampled_from(sorted(FULL)), value=ODD, missing=st.booleans())
-def test_a_forged_field_is_refused_or_harmless(field: str, value: object, missing: bool) -> None:  # noqa: FBT001
-    """Whatever stands in a field, there is a message with honest types, no message, or one kind of error."""
-    body = {name: content for name, content in FULL.items() if name != field}
-    if not missing:
-        body[field] = value
-    for read in (said, edited):
-        try:
-            told = read(body, ROOM, ME, 5.0)
-        except MalformedEvent:
-            continue
-        if told is not None:
-            assert all(isinstance(part, str) for part in (told.text, told.message_id, told.dedupe_key))
-            assert told.sender.user_id is None or told.sender.user_id.isdigit()
-            assert told.message_id.isdigit()
-
-
-@given(field=st.sampled_from(sorted(interaction())), value=ODD)
-def test_a_forged_command_is_refused_or_harmless(field: str, value: object) -> None:
-    """The same for slash commands."""
-    try:
-        told = called({**interaction(), field: value}, ROOM, 5.0)
-    except MalformedEvent:
-        return
-    if told is not None:
-        assert told.text.startswith("/")
-        assert told.sender.user_id is not None
-        assert told.sender.user_id.isdigit()
-
-
-@given(value=ODD)
-def test_a_forged_deletion_is_refused(value: object) -> None:
-    """A deletion is only about a number."""
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        assert deleted(value, THREAD, 5.0).message_id == value
-    else:
-        with pytest.raises(MalformedEvent):
-            deleted(value, THREAD, 5.0)
