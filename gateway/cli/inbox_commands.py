@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gateway.cli.numbers import whole_number
 from gateway.cli.options import sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run, our_home
@@ -34,7 +35,9 @@ def inbox() -> None:
 @app.command("list")
 def list_set_aside(
     *,
-    limit: Annotated[int, typer.Option(min=1, max=500, metavar="NUMBER", help="At most so many of each kind.")] = 20,
+    limit: Annotated[
+        int, typer.Option(parser=whole_number(1, 500), metavar="NUMBER", help="At most so many of each kind.")
+    ] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the raw form of each event.")] = False,
 ) -> None:
     """Show messages that could not be worked and events that could not be read, newest first, and how much waits."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.numbers import whole_number
 from gateway.cli.options import sub_command
 from gateway.cli.running import async_run, settings_of_home
 from session_store import SessionDB
@@ -31,7 +32,8 @@ def mcp(
     *,
     http: Annotated[bool, typer.Option("--http", help="Serve on loopback, behind the token of the web chat.")] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="PORT", help="With --http: where; 0 takes any free one.")
+        int,
+        typer.Option(parser=whole_number(0, 65_535), metavar="PORT", help="With --http: where; 0 takes any free one."),
     ] = _DEFAULT_PORT,
 ) -> None:
     """Let other agents search and read your sessions, over the Model Context Protocol. Reads only."""

@@ -82,7 +82,21 @@ def with_optional_title(arguments: Sequence[str]) -> list[str]:
     return given
 
 
-class TakingUpCommand(TyperCommand):
+class PlainCommand(TyperCommand):
+    """A command whose help names its arguments as its usage does, without the program's word for their type."""
+
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = _no_type  # type: ignore[attr-defined]  # an argument has it
+
+
+def _no_type(**_: Any) -> None:
+    """What is shown of the type of an argument."""
+
+
+class TakingUpCommand(PlainCommand):
     """A command with -c, whose title may be left out."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -90,9 +104,17 @@ class TakingUpCommand(TyperCommand):
         return super().parse_args(ctx, with_optional_title(args))
 
 
+class _Commands(typer.Typer):
+    """An app whose commands are plain ones."""
+
+    def command(self, name: str | None = None, *, cls: type[TyperCommand] | None = None, **how: Any) -> Any:
+        """Register a command as every app does."""
+        return super().command(name, cls=cls or PlainCommand, **how)
+
+
 def sub_command(summary: str | None = None) -> typer.Typer:
     """The app of a sub-command, with plain help as `threadline --help` has it.
 
     summary: what a group of commands is for; without commands it shows its help. None: the app is one command.
     """
-    return typer.Typer(help=summary, no_args_is_help=summary is not None, rich_markup_mode=None, add_completion=False)
+    return _Commands(help=summary, no_args_is_help=summary is not None, rich_markup_mode=None, add_completion=False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gateway.cli.numbers import whole_number
 from gateway.cli.options import sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run, fail, our_home
@@ -35,7 +36,10 @@ _HIDDEN = "(of somebody else)"
 
 app = sub_command("See what is to be delivered, try it again, drop it.")
 
-Ids = Annotated[list[int], typer.Argument(metavar="ID...", help="Numbers that `threadline outbox list` shows.")]
+Ids = Annotated[
+    list[int],
+    typer.Argument(metavar="ID", help="Numbers that `threadline outbox list` shows.", parser=whole_number(1)),
+]
 
 
 @app.command("list")
@@ -44,7 +48,7 @@ def list_parts(
     state: Annotated[
         list[str] | None, typer.Option(metavar="STATE", help=f"Only these: {', '.join(STATES)}. May be repeated.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, metavar="NUMBER", help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option(parser=whole_number(1, 1000), metavar="NUMBER", help="At most so many.")] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what waits, is being sent, is unknown or has failed, in the order in which it goes out."""

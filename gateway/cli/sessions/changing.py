@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.numbers import whole_number
 from gateway.cli.options import SessionId, Source, Yes
 from gateway.cli.output import write
 from gateway.cli.running import fail
@@ -66,7 +67,9 @@ def delete(session: SessionId, *, yes: Yes = False) -> None:
 @app.command("prune")
 def prune(
     *,
-    older_than: Annotated[int, typer.Option(min=0, metavar="DAYS", help="Days since the last activity.")] = 90,
+    older_than: Annotated[
+        int, typer.Option(parser=whole_number(0), metavar="DAYS", help="Days since the last activity.")
+    ] = 90,
     source: Source = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Yes = False,

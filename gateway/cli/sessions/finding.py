@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.numbers import whole_number
 from gateway.cli.options import AsJson, Everything, Source
 from gateway.cli.output import on_a_terminal, write, write_json
 from gateway.cli.sessions.common import app, on_store
@@ -36,7 +37,7 @@ def search(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Option(metavar="ROLE", help="Only what these said: user, assistant, tool. May be repeated."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, metavar="NUMBER", help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option(parser=whole_number(1, 200), metavar="NUMBER", help="At most so many.")] = 20,
     everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:

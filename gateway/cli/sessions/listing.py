@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.numbers import whole_number
 from gateway.cli.options import AsJson, Everything, SessionId, Source
 from gateway.cli.output import on_a_terminal, write, write_json
 from gateway.cli.sessions.auditing import audit_json, show_audit
@@ -34,7 +35,7 @@ _NARROW = 90
 def list_sessions(
     *,
     source: Source = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option(parser=whole_number(1), metavar="NUMBER", help="At most so many.")] = 20,
     everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
@@ -80,7 +81,13 @@ def print_table(rows: Sequence[SessionListRow], *, whose: bool = False) -> None:
         belongs = (row["person"] or "nobody",) if whose else ()
         cells = (row["title"] or "", row["preview"], age(row["last_active"], now), *belongs, row["id"])
         table.add_row(*(Text(one_line(harmless(cell), 100)) for cell in cells))
-    console.print(table)
+    if on_a_terminal():
+        console.print(table)
+        return
+    # Nothing pads the last column where other programs read.
+    with console.capture() as printed:
+        console.print(table)
+    write("\n".join(line.rstrip() for line in printed.get().rstrip("\n").split("\n")))
 
 
 @app.command("show")
