@@ -31,6 +31,7 @@ import discord
 
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.discord.connection import GatewayClient
+from adapters.network import reason_of
 
 __all__ = ["EDIT_PAUSE", "channel_number", "edit_part", "nonce_of", "send_error", "send_part"]
 
@@ -164,7 +165,7 @@ def send_error(error: BaseException, client: GatewayClient) -> SendError:
         return RetryLater(f"Discord asks to wait for {delay:.0f} s.", delay, whole_account=client.rest.globally_limited)
     if isinstance(error, discord.HTTPException):
         return _unlike_refusal(error, client) or _refusal(error)
-    reason = str(error) or type(error).__name__
+    reason = reason_of(error)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL) or _closed(error):
         return RetryLater(f"Discord cannot be reached: {reason}.", _RECONNECT)
     if isinstance(error, aiohttp.ClientError | OSError):

@@ -20,6 +20,7 @@ import structlog
 from adapters.base import AdapterState
 from adapters.discord.connection import GatewayClient, NoSessionsLeft
 from adapters.discord.waiting import LONGEST_WAIT, backoff
+from adapters.network import reason_of
 
 __all__ = ["CLOSE_SECONDS", "Supervisor", "final_problem", "problem_of", "wait_after"]
 
@@ -83,8 +84,7 @@ def problem_of(error: BaseException) -> str:
         error = error.__context__
     if not isinstance(error, discord.DiscordException | aiohttp.ClientError | OSError | Unresponsive):
         return f"Connecting to Discord fails in an unforeseen way ({error!r}); this is tried again until it works."
-    reason = str(error) or type(error).__name__
-    return f"Discord cannot be reached ({reason}); this is tried again until it works."
+    return f"Discord cannot be reached ({reason_of(error)}); this is tried again until it works."
 
 
 class Supervisor:

@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
+from adapters.network import reason_of
 from adapters.slack.connection import ServerTrouble, TooManyRequests, error_code
 
 __all__ = ["TOKEN_REFUSED", "deaf_to", "final_problem", "missing_scope", "passing_problem"]
@@ -98,7 +99,7 @@ def passing_problem(error: BaseException) -> str:
     if isinstance(error, SlackApiError):
         reason = "what answered is not Slack"
     elif isinstance(error, aiohttp.ClientError | ServerTrouble | asyncio.TimeoutError | OSError):
-        reason = str(error) or type(error).__name__
+        reason = reason_of(error)
     else:
         return f"Receiving from Slack fails in an unforeseen way ({error!r}); this is tried again until it works."
     return f"Slack cannot be reached ({reason}); this is tried again until it works."

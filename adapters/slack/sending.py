@@ -28,6 +28,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
+from adapters.network import reason_of
 from adapters.slack.connection import ServerTrouble, TooManyRequests, error_code
 from adapters.slack.fields import is_ts
 from adapters.slack.formatting import MAX_PLAIN, pieces
@@ -242,11 +243,11 @@ def send_error(error: Exception, account: str) -> SendError:
         case TooManyRequests():
             return RetryLater(f"{reason}.", error.seconds)
         case _ if _never_left(error):
-            return RetryLater(f"Slack cannot be reached: {reason}.", _RECONNECT)
+            return RetryLater(f"Slack cannot be reached: {reason_of(error)}.", _RECONNECT)
         case aiohttp.InvalidURL():
             return Refused(f"The message cannot be put into a request: {reason}.")
         case ServerTrouble() | aiohttp.ClientError() | asyncio.TimeoutError() | OSError():
-            return UnknownOutcome(f"Nobody knows whether it was sent: {reason}.")
+            return UnknownOutcome(f"Nobody knows whether it was sent: {reason_of(error)}.")
         case _:
             return UnknownOutcome(f"Slack's answer makes no sense: {type(error).__name__}: {reason}.")
 

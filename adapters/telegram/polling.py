@@ -20,6 +20,7 @@ import structlog
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
 from adapters.base import AdapterState, Deliver, InboundMessage
+from adapters.network import reason_of
 from adapters.telegram.connection import Connection
 
 __all__ = ["DELIVER_SECONDS", "Poller", "backoff", "problem_of"]
@@ -59,7 +60,7 @@ def problem_of(error: BaseException) -> str:
         return "Telegram asks this bot to slow down; receiving goes on by itself."
     if not isinstance(error, TelegramError | TimeoutError):
         return f"Receiving from Telegram fails in an unforeseen way ({error!r}); this is tried again until it works."
-    return f"Telegram cannot be reached ({str(error) or type(error).__name__}); this is tried again until it works."
+    return f"Telegram cannot be reached ({reason_of(error)}); this is tried again until it works."
 
 
 class Poller:

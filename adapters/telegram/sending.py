@@ -32,6 +32,7 @@ from telegram.error import (
 from wcwidth import grapheme_boundary_before
 
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
+from adapters.network import reason_of
 from adapters.telegram.connection import ServerTrouble
 from adapters.telegram.requests import NEVER_LEFT
 
@@ -176,7 +177,7 @@ def _refusal(error: TelegramError, reason: str) -> SendError:
 def _failed_request(error: TelegramError, reason: str) -> SendError:
     cause = error.__cause__
     if isinstance(cause, NEVER_LEFT):
-        return RetryLater(f"Telegram cannot be reached: {reason}.", _RECONNECT)
+        return RetryLater(f"Telegram cannot be reached: {reason_of(error)}.", _RECONNECT)
     if not isinstance(error, NetworkError):
         return UnknownOutcome(f"Telegram's answer makes no sense: {reason}.")
     if isinstance(cause, _NO_REQUEST):
@@ -186,4 +187,4 @@ def _failed_request(error: TelegramError, reason: str) -> SendError:
         if "too many requests" in reason.lower():
             return RetryLater(f"Telegram asks to wait: {reason}.", _UNTOLD_WAIT)
         return Refused(f"Telegram refused the request: {reason}.")
-    return UnknownOutcome(f"The connection to Telegram failed while sending: {reason}.")
+    return UnknownOutcome(f"The connection to Telegram failed while sending: {reason_of(error)}.")

@@ -57,8 +57,10 @@ def test_the_table_has_title_preview_age_and_id(threadline: Threadline, fill: Fi
 
     fill(work)
 
-    heading, row = threadline("sessions", "list").stdout.splitlines()
+    printed = threadline("sessions", "list").stdout
+    heading, row = printed.splitlines()
 
+    assert not any(line.endswith(" ") for line in printed.splitlines())
     assert heading.split() == ["Title", "Preview", "Last", "active", "Id"]
     assert row.split("  ") == ["Über 日本", "Where are we?", "2 hours ago", "20261129_120000_abcdef"]
 

@@ -47,8 +47,8 @@ def test_what_a_person_must_mend_is_final(error: Exception, words: str) -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ConnectionRefusedError("refused"), "cannot be reached (refused)"),
-        (TimeoutError(), "cannot be reached (TimeoutError)"),
+        (ConnectionRefusedError("refused"), "cannot be reached (nothing answers at its address)"),
+        (TimeoutError(), "cannot be reached (it does not answer in time)"),
         (answered(503), "cannot be reached"),
         (answered(429), "asks this bot to slow down"),
         (closed(4000), "cannot be reached"),
@@ -66,7 +66,7 @@ def test_the_reason_behind_a_refused_first_connection_is_told() -> None:
     """The library stumbles over it; its own error says nothing."""
     stumbled = AttributeError("'NoneType' object has no attribute 'sequence'")
     stumbled.__context__ = ConnectionRefusedError("nobody there")
-    assert "cannot be reached (nobody there)" in problem_of(stumbled)
+    assert "cannot be reached (nothing answers at its address)" in problem_of(stumbled)
 
 
 @pytest.mark.parametrize(
