@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 from session_store.models import PlaceRef
+from session_store.usage_rows import UsageRow, UsageTotals
 
 __all__ = [
     "AttachmentRow",
@@ -14,7 +15,6 @@ __all__ = [
     "HistoryRow",
     "InboxRow",
     "MessageRow",
-    "ModelUsage",
     "NoteRow",
     "OutboxRow",
     "PersonRow",
@@ -29,8 +29,6 @@ __all__ = [
     "SessionStats",
     "TurnRow",
     "UnreadableRow",
-    "UsageRow",
-    "UsageTotals",
 ]
 
 
@@ -349,47 +347,6 @@ class SessionStats(TypedDict):
     by_source: dict[str, int]
     usage: UsageTotals
     size_bytes: int
-
-
-class UsageRow(TypedDict):
-    """One call of a model, in tokens; see `session_store.usage` for what includes what."""
-
-    id: int
-    request_id: str
-    session_id: str
-    turn_id: str | None
-    purpose: str
-    model: str | None
-    provider: str | None
-    base_url: str | None
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    created_at: float
-
-
-class ModelUsage(TypedDict):
-    """The calls of one model. read_tokens: what it was given, the cached part included."""
-
-    model: str | None
-    calls: int
-    read_tokens: int
-    output_tokens: int
-
-
-class UsageTotals(TypedDict):
-    """Sums over sessions. total_tokens: input, both cache columns and output; reasoning is inside the output."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    total_tokens: int
-    models: list[ModelUsage]
 
 
 class UnreadableRow(TypedDict):

@@ -14,10 +14,11 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from session_store.insights import insights
 from session_store.lineage import conversation_of, live_tip
-from session_store.models import Purpose, Usage
-from session_store.rows import ModelUsage, UsageRow, UsageTotals
+from session_store.models import Purpose, Usage, Visibility
 from session_store.tx import Rx, Tx
+from session_store.usage_rows import Insights, ModelUsage, UsageRow, UsageTotals
 
 if TYPE_CHECKING:
     from session_store.engine import Engine
@@ -119,7 +120,7 @@ def calls_after(rx: Rx, session_id: str, after_id: int, limit: int) -> list[Usag
 
 
 class UsageLog:
-    """What models cost; each method is one query or one transaction."""
+    """What models cost and how the store was used; each method is one query or one transaction."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -139,3 +140,9 @@ class UsageLog:
             NotFound: no such session.
         """
         return await self._engine.read(lambda rx: totals(rx, conversation_of(rx, session_id)))
+
+    async def insights(
+        self, since: float, source: str | None = None, *, visible_to: Visibility | None = None
+    ) -> Insights:
+        """How the store was used since a moment (Unix seconds); see `session_store.insights`."""
+        return await self._engine.read(lambda rx: insights(rx, since, source, visible_to))

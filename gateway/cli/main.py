@@ -24,6 +24,7 @@ __all__ = ["app", "run"]
 _COMMANDS = {
     "chat": "gateway.cli.chat:app",
     "sessions": "gateway.cli.sessions:app",
+    "insights": "gateway.cli.insights:app",
     "handoff": "gateway.cli.handoff:app",
     "gateway": "gateway.cli.gateway_commands:app",
     "inbox": "gateway.cli.inbox_commands:app",

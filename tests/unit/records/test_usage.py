@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from session_store import NotFound, SessionDB, Usage
-from session_store.rows import UsageTotals
+from session_store import NotFound, SessionDB, Usage, UsageTotals
 from session_store.usage import record_usage, totals
 from tests.unit.queues.bench import Bench
 
