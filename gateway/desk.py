@@ -11,8 +11,7 @@ is set aside with a word to the person. After `close` nothing is begun.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,29 +24,23 @@ from gateway.bursts import Bursts
 from gateway.counter import outgoing
 from gateway.phrases import inert, one_line
 from gateway.places import LOCAL_PLATFORMS, place_of
+from gateway.signs import TypingAt
 from gateway.work import Work
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from adapters.base import Place
     from gateway.attachments import Collector
     from gateway.commands import Call, CommandRegistry, Reply
     from gateway.compression import Compressor
     from gateway.counter import Counter
     from gateway.router import Router, Scope
+    from gateway.signs import Typing
     from gateway.streaming import Streaming
     from gateway.titles import Titler
     from gateway.turns import TurnRunner
     from session_store import Claim, InboxRow, NewInbox, SessionDB
 
-__all__ = ["Desk", "Typing"]
-
-#: Shows for some seconds that an answer is being made at a place.
-Typing = Callable[["Place"], Awaitable[None]]
-#: An answer that is there sooner needs no sign that it is coming.
-TYPING_AFTER = 0.5
-TYPING_SECONDS = 4.0
+__all__ = ["Desk"]
 
 _log = structlog.get_logger(__name__)
 
@@ -199,16 +192,13 @@ class Desk:
         # Nothing may be awaited between the claim and the runner, which alone lets go of a turn in every case.
         visible_to = self._router.visible_to(known.place, known.person_id, known.scope, claim.spoken_in)
         work = Work(claim, known.place, known.text, visible_to, known.reply_to)
-        async with self._shown_typing(known.place):
+        async with TypingAt(known.place, None if known.place.platform in LOCAL_PLATFORMS else self._typing):
             with self._streaming.showing(work):
                 answer = await self._runner.run(work)
         if answer is not None and claim.session_id is not None:
             self._titler.consider(claim.session_id)
         if claim.session_id is not None and not self._closed:
             await self._compressor.after_turn(claim.session_id)
-
-    def _shown_typing(self, place: Place) -> AbstractAsyncContextManager[None]:
-        return _typing_at(place, self._typing if place.platform not in LOCAL_PLATFORMS else None)
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
@@ -256,23 +246,3 @@ class Desk:
         self._held.discard(row["id"])
         self._collector.forget([row])
         await self._db.inbox.set_aside(row["id"], reason, outgoing(row, place_of(row), sorry))
-
-
-@asynccontextmanager
-async def _typing_at(place: Place, show: Typing | None) -> AsyncIterator[None]:
-    if show is None:
-        yield
-        return
-
-    async def repeat() -> None:
-        await anyio.sleep(TYPING_AFTER)
-        while True:
-            await show(place)
-            await anyio.sleep(TYPING_SECONDS)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(repeat)
-        try:
-            yield
-        finally:
-            tasks.cancel_scope.cancel()

@@ -15,7 +15,7 @@ from gateway.commands import default_registry
 from gateway.compression import Compressor
 from gateway.context import Contexts
 from gateway.counter import Counter
-from gateway.desk import Desk, Typing
+from gateway.desk import Desk
 from gateway.holding import Grip
 from gateway.live import LiveFeed
 from gateway.router import Router
@@ -26,6 +26,7 @@ from gateway.turns import TurnRunner
 if TYPE_CHECKING:
     from adapters.base import Adapter
     from config import Settings
+    from gateway.signs import Typing
     from session_store import SessionDB
 
 __all__ = ["Workshop"]

@@ -10,6 +10,7 @@ closing line longer than `LONGEST_MARK` cannot be cut so and gives None: it is n
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -127,7 +128,9 @@ def _blocks(text: str) -> Iterator[_Fence | tuple[int, int]]:
             yield offsets[first], offsets[last]
 
 
+@functools.cache
 def _parser() -> MarkdownIt:
+    """The one parser: making one takes longer than parsing."""
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway import desk
+from gateway import signs
 from gateway.agents.base import AgentContext, AgentEvent, Final
 from gateway.attachments import Collector
 from gateway.desk import Desk
@@ -153,8 +153,8 @@ async def test_typing_is_shown_where_the_answer_will_go_if_it_takes_a_moment(
     db: SessionDB, agent: FakeAgent, hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer that is there at once needs no sign; a slow one shows it until it is there."""
-    monkeypatch.setattr(desk, "TYPING_AFTER", 0.0)
-    monkeypatch.setattr(desk, "TYPING_SECONDS", 0.01)
+    monkeypatch.setattr(signs, "TYPING_AFTER", 0.0)
+    monkeypatch.setattr(signs, "TYPING_SECONDS", 0.01)
     shown = asyncio.Event()
 
     async def typing(place: Any) -> None:
