@@ -106,6 +106,7 @@ class Committer:
         self._operations = 0
         self._starved = 0
         self._parted = False
+        self._index_behind = True
         #: What the operations of the last transaction wrote.
         self._touched: Collection[str] = ()
 
@@ -293,8 +294,11 @@ class Committer:
         return outcomes
 
     def _feed_index(self, tx: Tx) -> None:
+        """Bring the index up to date, unless there is nothing for it; what others wrote, it catches up with."""
+        if not (self._index_behind or self._others or index.FED_BY & tx.touched):
+            return
         try:
-            index.update(tx)
+            self._index_behind = index.update(tx)
         except Exception as error:
             ours = store_error(error)
             if isinstance(ours, _OF_THE_BATCH) and not isinstance(ours, StoreDamaged):

@@ -22,6 +22,7 @@ from session_store.segment import SEGMENTATION
 from session_store.tx import Row, Rx, Tx
 
 __all__ = [
+    "FED_BY",
     "IndexState",
     "discard_documented",
     "index_state",
@@ -116,6 +117,10 @@ _EMPTY: Final = (
 _RENAME_NEXT: Final = "ALTER TABLE messages_fts_next RENAME TO messages_fts"
 
 
+#: What the index is made of: a transaction that writes none of these has nothing for it.
+FED_BY: Final = frozenset({"messages", "sessions", "messages_fts_queue", "*"})
+
+
 class IndexState(NamedTuple):
     """What the index can be used for. watermark: last id it covers; rebuild: how far a new one has come, or None."""
 
@@ -141,25 +146,26 @@ def index_state(rx: Rx) -> IndexState:
     )
 
 
-def update(tx: Tx, limit: int = 512) -> None:
+def update(tx: Tx, limit: int = 512) -> bool:
     """Bring the index up to date with the transaction: changed messages first, then new ones, at most `limit` of each.
 
-    New messages wait while more changed ones are queued than fit.
+    New messages wait while more changed ones are queued than fit. Returns whether something may be left.
     """
     state = index_state(tx)
     if state.foreign:
-        return
+        return False
     if state.cookie != str(tx.value(_COOKIE)):
         _look_at_schema(tx, state)
         state = index_state(tx)
     if not state.usable and state.rebuild is None:
-        return
+        return False
     if state.queued and not _drain(tx, state, limit):
-        return
-    if state.usable:
-        watermark = _append(tx, _LIVE, state.watermark, limit)
-        if watermark != state.watermark:
-            tx.run(_MOVE, (str(watermark), "fts_watermark"))
+        return True
+    watermark = _append(tx, _LIVE, state.watermark, limit) if state.usable else state.watermark
+    if watermark == state.watermark:
+        return False
+    tx.run(_MOVE, (str(watermark), "fts_watermark"))
+    return bool((tx.value(_NEWEST) or 0) > watermark)
 
 
 def pending(rx: Rx) -> bool:

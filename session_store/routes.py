@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from session_store.lineage import conversation_of, live_tip
+from session_store.lineage import COMPRESSION, conversation_of, live_tip
 from session_store.models import PlaceRef
 from session_store.rows import RouteRow, SessionRow
 from session_store.sessions import session_row
@@ -53,9 +53,10 @@ def session_for(rx: Rx, session_key: str) -> SessionRow | None:
     So is a route whose session another tool has deleted without its foreign keys: the next message begins anew there.
     """
     target = rx.value(TARGET, (session_key,))
-    if target is None or session_row(rx, target) is None:
-        return None
-    return session_row(rx, live_tip(rx, target))
+    session = None if target is None else session_row(rx, target)
+    if session is None or session["end_reason"] != COMPRESSION:
+        return session
+    return session_row(rx, live_tip(rx, session["id"]))
 
 
 def point(tx: Tx, session_key: str, session_id: str, place_row: int, person_id: str | None) -> None:

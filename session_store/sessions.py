@@ -187,10 +187,10 @@ def end_session_row(tx: Tx, session_id: str, reason: str) -> bool:
 
 def reopen_session_row(tx: Tx, session_id: str) -> bool:
     """Open the conversation again: its live tip has no end any more. False for an unknown session."""
-    if session_row(tx, session_id) is None:
-        return False
-    tx.run(_REOPEN, (live_tip(tx, session_id),))
-    return True
+    session = session_row(tx, session_id)
+    if session is not None and (session["ended_at"], session["end_reason"]) != (None, None):
+        tx.run(_REOPEN, (live_tip(tx, session_id),))
+    return session is not None
 
 
 class Sessions:

@@ -94,3 +94,22 @@ async def test_upkeep_that_fails_is_put_off_and_writing_goes_on(
         await until_quiet(db)
         assert "put off: not now" in caplog.text
         await db.append_message("s", "user", "all the same")
+
+
+async def test_a_commit_that_concerns_no_message_leaves_the_index_alone_unless_it_is_behind(
+    home: Path, elsewhere: Elsewhere
+) -> None:
+    """What another process put in is caught up with by the next commit, whatever that writes."""
+    mark = "SELECT value FROM state_meta WHERE key = 'fts_watermark'"
+    async with SessionDB(home / "state.db") as db:
+        await db.create_session("s", "cli")
+        await db.append_message("s", "user", "one")
+        await asyncio.to_thread(
+            elsewhere, "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'two', 1)"
+        )
+        (before,) = elsewhere(mark)
+        await db.control.expire()
+        await db.people.sync_config({}, {"ada": {}})
+        (after,) = elsewhere(mark)
+
+    assert (before["value"], after["value"]) == ("1", "2")
