@@ -15,7 +15,7 @@ import typer
 from gateway.cli.options import Continue, Resume, TakingUpCommand, sub_command, wanted
 from gateway.cli.running import async_run, fail, settings_of_home
 
-__all__ = ["MAX_CHARACTERS", "app", "chat"]
+__all__ = ["MAX_CHARACTERS", "app", "chat", "only_lines"]
 
 #: Longest message from a pipe or a file; whatever is longer is refused, never cut.
 MAX_CHARACTERS = 1_000_000
@@ -42,7 +42,7 @@ def chat(
         from gateway.cli.interactive import interactive  # noqa: PLC0415 - the prompt and the screen are heavy
 
         home, settings = settings_of_home()
-        async_run(interactive(home, settings, session, lines=_only_lines()))
+        async_run(interactive(home, settings, session, lines=only_lines()))
         return
     text = "\n\n".join(part for part in (query, piped) if part and part.strip())
     if not text:
@@ -66,6 +66,6 @@ def _piped() -> str | None:
     return text
 
 
-def _only_lines() -> bool:
+def only_lines() -> bool:
     """Whether no prompt can be drawn: a dumb terminal, or the output goes elsewhere."""
     return os.environ.get("TERM", "").lower() in {"dumb", "unknown", ""} or not sys.stdout.isatty()

@@ -105,8 +105,9 @@ def _head(row: AuditRow) -> str:
     if message["role"] == "tool":
         return f"{message['tool_name'] or 'a tool'} returned for {message['tool_call_id'] or 'an unknown call'}"
     if message["role"] == "assistant":
-        said = "the agent called tools" if message["tool_calls"] else "the agent answered"
-        return said + (f" {row['who']}{where}" if row["who"] else where)
+        if message["tool_calls"]:
+            return "the agent called tools" + (f" for {row['who']}{where}" if row["who"] else where)
+        return "the agent answered" + (f" {row['who']}{where}" if row["who"] else where)
     return message["role"]
 
 
