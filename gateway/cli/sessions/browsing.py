@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gateway.cli.chat import only_lines
-from gateway.cli.options import Everything, Source, Wanted
+from gateway.cli.options import Source, Wanted
 from gateway.cli.output import write
 from gateway.cli.running import async_run, fail, settings_of_home
 from gateway.cli.sessions.common import app, on_store
@@ -37,11 +37,11 @@ _NAME = 60
 
 
 @app.command("browse")
-def browse(*, source: Source = None, everything: Everything = False) -> None:
+def browse(*, source: Source = None) -> None:
     """Pick a session from a list that filters as you type, and go on with it."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise fail("This needs a terminal. `threadline sessions list` prints the sessions.")
-    rows = on_store(lambda db, sees: db.list_sessions(source, MOST, visible_to=sees), everything=everything)
+    rows = on_store(lambda db, visible_to: db.list_sessions(source, MOST, visible_to=visible_to))
     if not rows:
         write("No sessions.")
         return
@@ -134,10 +134,8 @@ def _drawn(picker: Picker, now: float, columns: int, room: int) -> StyleAndTextT
     lines: StyleAndTextTuples = [("bold", f"Filter: {picker.typed}\n")]
     for number, row in enumerate(matching[first : first + room], start=first):
         here = number == picker.position
-        text = one_line(
-            f"{'>' if here else ' '} {_name(row)}  {described(row, now)}, {row['id']}", max(10, columns - 1)
-        )
-        lines.append(("reverse" if here else "", f"{text if here else ' ' + text}\n"))
+        text = one_line(f"{_name(row)}  {described(row, now)}, {row['id']}", max(10, columns - 3))
+        lines.append(("reverse" if here else "", f"{'>' if here else ' '} {text}\n"))
     found = plural(len(matching), "session") if matching else "Nothing matches"
     lines.append(("fg:ansibrightblack", f"{found}. Enter goes on with it, Esc leaves."))
     return lines
@@ -150,35 +148,25 @@ def _keys(picker: Picker) -> KeyBindings:
     keys = KeyBindings()
     for key, steps in (("up", -1), ("down", 1), ("pageup", -10), ("pagedown", 10)):
         keys.add(key)(lambda _event, steps=steps: picker.move(steps))
+    keys.add("backspace")(lambda _event: picker.erase())
+    for key in ("c-c", "c-d", "<sigint>"):
+        keys.add(key)(lambda event: event.app.exit(result=None))
+    keys.add("enter")(lambda event: event.app.exit(result=picker.chosen) if picker.chosen is not None else None)
+    keys.add("escape", eager=True)(lambda event: _back(event, picker))
+    for typed in (Keys.Any, Keys.BracketedPaste):
+        keys.add(typed)(lambda event: _type(event, picker))
+    return keys
 
-    @keys.add("enter")
-    def _choose(event: KeyPressEvent) -> None:
-        if picker.chosen is not None:
-            event.app.exit(result=picker.chosen)
 
-    @keys.add("escape", eager=True)
-    def _back(event: KeyPressEvent) -> None:
-        if picker.typed:
-            picker.erase(everything=True)
-        else:
-            event.app.exit(result=None)
-
-    @keys.add("c-c")
-    @keys.add("c-d")
-    @keys.add("<sigint>")
-    def _leave(event: KeyPressEvent) -> None:
+def _back(event: KeyPressEvent, picker: Picker) -> None:
+    if picker.typed:
+        picker.erase(everything=True)
+    else:
         event.app.exit(result=None)
 
-    @keys.add("backspace")
-    def _erase(_event: KeyPressEvent) -> None:
-        picker.erase()
 
-    @keys.add(Keys.BracketedPaste)
-    @keys.add(Keys.Any)
-    def _type(event: KeyPressEvent) -> None:
-        if event.data == "q" and not picker.typed:
-            event.app.exit(result=None)
-        elif event.data.isprintable():
-            picker.type(event.data)
-
-    return keys
+def _type(event: KeyPressEvent, picker: Picker) -> None:
+    if event.data == "q" and not picker.typed:
+        event.app.exit(result=None)
+    elif event.data.isprintable():
+        picker.type(event.data)
