@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from adapters.base import InboundMessage, Place
 from adapters.discord.events import Me, called, deleted, edited, said
 from adapters.discord.fields import MalformedEvent
+from tests.forging import Path, forged, paths
 
 ME = Me("1000", "1000", "91000")
 ROOM = Place("discord", "main", "group", "501", name="general")
@@ -69,25 +69,6 @@ JSON = st.one_of(
 )
 
 
-def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the way to every value inside a JSON value."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [one for key, part in inside for one in ((*path, key), *paths(part, (*path, key)))]
-
-
-def forged(body: dict[str, Any], path: tuple[Any, ...], value: object, *, missing: bool) -> dict[str, Any]:
-    """Return a body with one value gone or another."""
-    made = copy.deepcopy(body)
-    inside: Any = made
-    for key in path[:-1]:
-        inside = inside[key]
-    if missing:
-        del inside[path[-1]]
-    else:
-        inside[path[-1]] = value
-    return made
-
-
 def check(read: Callable[[], InboundMessage | None]) -> None:
     """Read it: no other error than the named one, and only honest types."""
     told = None
@@ -112,7 +93,7 @@ def check(read: Callable[[], InboundMessage | None]) -> None:
     missing=st.booleans(),
 )
 def test_a_forged_message_is_refused_or_harmless(
-    where: tuple[dict[str, Any], tuple[Any, ...]], value: object, *, missing: bool
+    where: tuple[dict[str, Any], Path], value: object, *, missing: bool
 ) -> None:
     """Any field at any depth missing or of another form, in a message and in an edit."""
     body = forged(*where, value, missing=missing)
@@ -121,7 +102,7 @@ def test_a_forged_message_is_refused_or_harmless(
 
 
 @given(path=st.sampled_from(paths(COMMAND)), value=JSON, missing=st.booleans())
-def test_a_forged_command_is_refused_or_harmless(path: tuple[Any, ...], value: object, *, missing: bool) -> None:
+def test_a_forged_command_is_refused_or_harmless(path: Path, value: object, *, missing: bool) -> None:
     """The same for slash commands."""
     check(lambda: called(forged(COMMAND, path, value, missing=missing), ROOM, 5.0))
 

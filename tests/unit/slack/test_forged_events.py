@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from adapters.slack.events import assistant_thread, inbound, own_post
 from adapters.slack.fields import MalformedEvent
 from adapters.slack.origin import belongs
+from tests.forging import Path, forged, paths
 from tests.unit.slack.payloads import KNOWN, ME, NOW, RULES, TS, around, changed, command, in_channel, post, read
 
 RICH = [
@@ -27,34 +26,16 @@ RICH = [
 JSON = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just([]), st.just({}), st.just([1]))
 
 
-def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the way to every value inside a JSON value."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [one for key, part in inside for one in ((*path, key), *paths(part, (*path, key)))]
-
-
 PLACES = [(number, path) for number, body in enumerate(RICH) for path in paths(body)]
-
-
-def forged(number: int, path: tuple[Any, ...], value: object, *, missing: bool) -> dict[str, Any]:
-    """Return one of the rich payloads with one value gone or another."""
-    body = copy.deepcopy(RICH[number])
-    inside: Any = body
-    for key in path[:-1]:
-        inside = inside[key]
-    if missing:
-        del inside[path[-1]]
-    else:
-        inside[path[-1]] = value
-    return body
 
 
 @given(where=st.sampled_from(PLACES), value=JSON, missing=st.booleans())
 def test_a_forged_event_gives_a_proper_message_or_a_malformed_event(
-    where: tuple[int, tuple[Any, ...]], value: object, *, missing: bool
+    where: tuple[int, Path], value: object, *, missing: bool
 ) -> None:
     """Any field missing or of another form: never a message whose fields are of the wrong type, no other error."""
-    body = forged(*where, value, missing=missing)
+    number, path = where
+    body = forged(RICH[number], path, value, missing=missing)
     message = None
     with contextlib.suppress(MalformedEvent):
         belongs(body, ME)

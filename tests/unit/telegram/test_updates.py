@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from adapters.base import Attachment, InboundMessage
 from adapters.telegram.updates import Me, inbound
+from tests.forging import Path, forged, paths
 
 ME = Me(1000, "gatebot")
 NOW = 1_790_000_000.0
@@ -381,12 +382,6 @@ def test_any_words_around_a_mention_survive(before: str, after: str, name: str) 
     assert event.addressed or kind == "bot_command"
 
 
-def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the way to every value inside a JSON value."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [one for key, part in inside for one in ((*path, key), *paths(part, (*path, key)))]
-
-
 RICH = {
     "message_id": 5,
     "date": 1_789_999_999,
@@ -410,17 +405,10 @@ JSON = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), s
     kind=st.sampled_from(["message", "edited_message"]),
 )
 def test_a_forged_update_gives_a_proper_event_or_an_error(
-    path: tuple[Any, ...], value: object, kind: str, *, missing: bool
+    path: Path, value: object, kind: str, *, missing: bool
 ) -> None:
     """Any field missing or of another form: never an event whose fields are of the wrong type."""
-    body = copy.deepcopy(RICH)
-    inside: Any = body
-    for key in path[:-1]:
-        inside = inside[key]
-    if missing:
-        del inside[path[-1]]
-    else:
-        inside[path[-1]] = value
+    body = forged(RICH, path, value, missing=missing)
     event = None
     with contextlib.suppress(Exception):
         event = inbound({"update_id": 1, kind: body}, ME, "main", NOW)
