@@ -4,7 +4,7 @@ Contract: `prepare` has the agent summarise, while the conversation is held, and
 *compress* of the store does the rest at once. What stays in sight is the newest exchanges, whole. A conversation is
 compressed by itself after a turn that brought it to the threshold, and before the first turn that this process begins
 in it if it is there already; messages that come meanwhile wait in the inbox.
-Failure: a summary that fails, is empty or is longer than what was asked for leaves everything as it was
+Failure: a summary that fails, is empty or is more than twice as long as was asked for leaves everything as it was
 (`CompressionFailed`). By itself it is tried again after a pause that grows; the person is told once until it succeeds.
 Limits: a summary has `SUMMARY_SECONDS`. A history that is more than the agent can be shown at once is summarised piece
 by piece, at most `MOST_PIECES`; older messages than that are named in the summary, and found by the search only.
@@ -205,8 +205,8 @@ class Compressor:
             summary = written.text.strip()
             if not summary:
                 raise CompressionFailed("the summary was empty.")
-            if len(summary) > length:
-                raise CompressionFailed(f"the summary was longer than {length} characters.")
+            if len(summary) > 2 * length:
+                raise CompressionFailed(f"the summary was far longer than the {length} characters asked for.")
         return summary or ""
 
     async def _count(self, session_id: str, usage: Sequence[Usage]) -> None:
