@@ -164,8 +164,12 @@ class Terminal:
 
     def parse(self, text: str) -> Call | None:
         """The slash command in `text`, known or not, if it is one that gets a reply; what asks for a turn is said."""
+        return None if self.asks_again(text) else self._workshop.commands.parse(text)
+
+    def asks_again(self, text: str) -> bool:
+        """Whether `text` is a slash command that asks for a turn, and so is said like a message."""
         call = self._workshop.commands.parse(text)
-        return None if call is None or self._workshop.commands.asks_for_a_turn(call) else call
+        return call is not None and self._workshop.commands.asks_for_a_turn(call)
 
     async def command(self, call: Call) -> Reply:
         """Work a slash command; /new and the like move this terminal to the session they name."""
@@ -183,13 +187,11 @@ class Terminal:
         """
         session_id = self.session_id or new_session_id("terminal", time.time())
         name = client_id or uuid4().hex
-        call = self._workshop.commands.parse(text)
-        turn = call is not None and self._workshop.commands.asks_for_a_turn(call)
         accepted = await self.db.inbox.accept(
             NewInbox(
                 place=place_ref(TERMINAL),
                 dedupe_key=f"m:{name}",
-                kind="command" if turn else "message",
+                kind="command" if self.asks_again(text) else "message",
                 lane=f"session:{self._ids[0] if self._ids else session_id}",
                 received_at=time.time(),
                 payload={"text": text, "message_id": name},

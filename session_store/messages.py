@@ -61,6 +61,12 @@ _AFTER = "SELECT * FROM messages WHERE session_id = ? AND rewound = 0 AND id > ?
 _BEFORE = "SELECT * FROM messages WHERE session_id = ? AND rewound = 0 AND id < ? ORDER BY id DESC LIMIT ?"
 
 
+# How many messages of the sessions ?1 were taken back.
+_TAKEN_BACK = """
+SELECT COUNT(*) AS n FROM messages WHERE session_id IN (SELECT value FROM json_each(?1)) AND rewound = 1
+"""
+
+
 def insert_message(  # noqa: PLR0913 - one parameter per column that callers may set
     tx: Tx,
     session_id: str,
@@ -262,3 +268,8 @@ class Messages:
         return await self._engine.read(
             lambda rx: context_view(rx, session_id, limit=limit, question=question, since=since, annotate=annotate)
         )
+
+    async def taken_back(self, session_ids: Sequence[str]) -> int:
+        """Return how many messages of these sessions were taken back; a higher number tells to look again."""
+        count = await self._engine.read(lambda rx: rx.value(_TAKEN_BACK, (to_json(list(session_ids)),)))
+        return int(count)

@@ -162,6 +162,7 @@ CREATE TABLE IF NOT EXISTS messages (
     edited_at REAL
 );
 CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, id);
+CREATE INDEX IF NOT EXISTS idx_messages_rewound ON messages(session_id) WHERE rewound = 1;
 CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_inbox ON messages(inbox_id) WHERE inbox_id IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_op ON messages(op_id) WHERE op_id IS NOT NULL;
 

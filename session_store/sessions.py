@@ -318,6 +318,15 @@ class Sessions:
             lambda rx: listing.list_rows(rx, source, limit, offset, visible_to=visible_to, search=search)
         )
 
+    async def list_row(self, session_id: str) -> SessionListRow | None:
+        """Return the conversation of this session as a list shows it; None for an unknown session."""
+
+        def query(rx: Rx) -> list[SessionListRow]:
+            known = session_row(rx, session_id) is not None
+            return listing.describe(rx, [live_tip(rx, session_id)]) if known else []
+
+        return next(iter(await self._engine.read(query)), None)
+
     async def stats(self) -> SessionStats:
         """Return how many sessions and messages there are, sessions by source, and the size on disk."""
         return await self._engine.read(listing.stats)

@@ -236,6 +236,8 @@ class Talk:
                     said = await self._terminal.say(draft.text, draft.client_id)
                     if self._front.echoes:
                         self._following.typed(said)
+                    elif self._terminal.asks_again(draft.text):
+                        await self._front.show(partial(self._screen.quoted, draft.text))
                     self._following.expect(said)
             except StoreError as error:
                 await self._following.tell(error)

@@ -33,7 +33,7 @@ async def _compress(context: CommandContext, argument: str) -> Reply:
         f"What was said earlier is now a summary in what I see. The conversation goes on as {goes_on_as(wanted)}; "
         "everything is kept, and `/search` finds it."
     )
-    return Reply(text, (wanted,), wanted.child_id)
+    return Reply(text, (wanted,))
 
 
 async def _undo(context: CommandContext, argument: str) -> Reply:
@@ -53,7 +53,7 @@ async def _undo(context: CommandContext, argument: str) -> Reply:
     text = f"Taken back: {plural(len(parts), 'exchange')}, from “{begun}” on. I do not see it any more."
     if len(parts) < wanted:
         text += " That is all that can be taken back."
-    return Reply(text, (TakeBack(context.fence, context.session["id"], first["id"]),), context.session["id"])
+    return Reply(text, (TakeBack(context.fence, context.session["id"], first["id"]),))
 
 
 async def _branch(context: CommandContext, argument: str) -> Reply:

@@ -31,7 +31,7 @@ async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG
         running = await context.db.turns.running_in(root)
         lines += [
             f"Session `{session['id']}`, {title}.",
-            f"{plural(session['message_count'], 'message')}, begun {age(session['started_at'], context.now)}.",
+            await _size(context, root),
             f"A turn is running, begun {age(running['started_at'], context.now)}."
             if running
             else "No turn is running.",
@@ -57,6 +57,13 @@ async def _places(context: CommandContext, session_id: str) -> list[str]:
     if linked:
         lines.append(f"It is linked: {', '.join(dict.fromkeys(linked))}.")
     return lines
+
+
+async def _size(context: CommandContext, session_id: str) -> str:
+    """How much was said in the conversation, and since when."""
+    row = await context.db.list_row(session_id)
+    count, begun = (row["message_count"], row["started_at"]) if row is not None else (0, context.now)
+    return f"{plural(count, 'message')}, begun {age(begun, context.now)}."
 
 
 async def _budget(context: CommandContext, session_id: str) -> str:

@@ -68,6 +68,7 @@ class Follower:
         self._live_version = 0
         self._answered: str | None = None
         self._noticed = 0
+        self._taken_back: int | None = None
         self._list: object = None
         self._list_at = -_NEVER
         self.due = 0.0
@@ -106,7 +107,8 @@ class Follower:
             self._answered = _answered_turn(rows) or self._answered
         if len(rows) == BATCH:
             self.due = 0.0
-        events = [Event("message", message, message["id"]) for message in shown]
+        events = [Event("retracted", {})] if await self._retracted(conversation) else []
+        events += [Event("message", message, message["id"]) for message in shown]
         events += [self._notice(notice) for notice in self._facade.live.notices(conversation.tip_id, self._noticed)]
         running: Shown = {"running": False, "turn": None}
         if turn is not None or (live is not None and live.turn_id != self._answered):
@@ -115,6 +117,11 @@ class Follower:
             self._turn = running
             events.append(Event("turn", running))
         return events + await self._live_text(live)
+
+    async def _retracted(self, conversation: Conversation) -> bool:
+        """Whether messages were taken back since the last look; then the page has to read the conversation again."""
+        before, self._taken_back = self._taken_back, await self._facade.db.taken_back(conversation.ids)
+        return before is not None and self._taken_back > before
 
     def _follow(self, tip_id: str) -> None:
         """Be woken by the live session; compression may have moved the conversation on to another one."""

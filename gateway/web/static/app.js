@@ -163,6 +163,7 @@ function heard(kind, data) {
     answered(data);
     showWaiting();
   } else if (kind === "sessions") sidebar.refresh();
+  else if (kind === "retracted") load(state.session, state.opened);
   else if (kind === "trouble") banner(data.error);
   else if (kind === "gone") {
     toast("This session was deleted.");

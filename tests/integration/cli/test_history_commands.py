@@ -33,6 +33,7 @@ def test_a_conversation_is_compressed_taken_back_branched_and_answered_again(hom
         person.sees("Kept: The beans are green")
 
         person.enter("/retry")
+        person.sees("> /retry")
         person.until(lambda: person.screen.count("Kept: The beans are green") == 2)
 
         person.enter("/branch Balcony")
@@ -40,7 +41,6 @@ def test_a_conversation_is_compressed_taken_back_branched_and_answered_again(hom
         person.enter("The box is blue")
         person.sees("Kept: The box is blue")
         assert person.leave() == 0
-        print(person.everything)
 
     titles = elsewhere("SELECT title, kind, end_reason FROM sessions ORDER BY rowid")
     assert [row["title"] for row in titles] == ["Garden", "Garden #2", "Balcony"]

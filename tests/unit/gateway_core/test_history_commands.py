@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import json
+import re
+from collections.abc import AsyncIterator
 from typing import Any
 
-from gateway.agents.base import SummaryRequest, Written
+from gateway.agents.base import AgentContext, AgentEvent, Final, SummaryRequest, ToolCalls, ToolResult, Written
+from gateway.commands import Call
+from gateway.owner import OWNER
+from gateway.places import TERMINAL
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.hall import Hall
+from tests.unit.gateway_core.test_inbound_depth import edit
 
 
 async def ask(hall: Hall, *texts: str, **how: Any) -> list[str]:
@@ -179,3 +188,105 @@ async def test_a_compression_that_fails_by_itself_is_told_once_and_tried_later(h
     assert len([text for text in sent if "compressing it failed" in text]) == 1
     assert len([text for text in sent if text.startswith("re: ")]) == 12
     assert len(hall.agent.summarized) == 1
+
+
+async def test_what_the_agent_sees_of_a_turn_is_the_beginning_of_what_it_sees_of_the_next(hall: Hall) -> None:
+    """Byte for byte, tool calls included, so that providers find it in their caches; until it is compressed."""
+
+    async def play(context: AgentContext) -> AsyncIterator[AgentEvent]:
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        yield ToolCalls([call])
+        yield ToolResult("c1", "look", "nothing there")
+        yield Final(f"re: {context.text}")
+
+    hall.agent.play = play
+    async with hall.running():
+        await ask(hall, "one", "two", "three", "/compress", "four", "five")
+    seen = [json.dumps(list(context.conversation))[:-1] for context in hall.agent.asked]
+    assert [later.startswith(earlier) for earlier, later in itertools.pairwise(seen)] == [True, True, False, True]
+
+
+async def test_an_edited_message_is_answered_again_as_it_reads_now(hall: Hall) -> None:
+    """The agent is asked the new text, once, and is not told of the change it has just answered."""
+    async with hall.running():
+        await ask(hall, "at nine", number=1)
+        await hall.told(edit("at ten", 1))
+        (answer,) = (await ask(hall, "/retry"))[-1:]
+        await ask(hall, "and then?")
+    assert answer == "re: at ten"
+    assert hall.agent.texts == ["at nine", "at ten", "and then?"]
+    assert [message["content"] for message in hall.agent.asked[-1].conversation] == [
+        "at ten",
+        "re: at ten",
+        "and then?",
+    ]
+
+
+async def test_a_second_answer_that_was_cut_off_is_made_by_the_next_process(hall: Hall) -> None:
+    """The turn of /retry is a turn like any other: run again with its question."""
+    begun = asyncio.Event()
+    tries: list[str] = []
+
+    async def play(context: AgentContext) -> AsyncIterator[AgentEvent]:
+        tries.append(context.text)
+        if len(tries) == 2:
+            begun.set()
+            await asyncio.Event().wait()
+        yield Final(f"{len(tries)}: {context.text}")
+
+    hall.agent.play = play
+    async with hall.running():
+        await ask(hall, "one")
+        await hall.say("/retry")
+        await begun.wait()
+    async with Hall.open(hall.db, hall.agent, hall.workshop.settings) as following, following.running(recovering=True):
+        await following.quiet()
+    assert tries == ["one", "one", "one"]
+    assert await hall.transcript() == [("user", "one"), ("assistant", "3: one")]
+
+
+async def test_commands_wait_while_an_answer_is_made(hall: Hall) -> None:
+    """From a chat they are worked afterwards; the terminal is told, and may stop the turn."""
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def play(context: AgentContext) -> AsyncIterator[AgentEvent]:
+        begun.set()
+        await go.wait()
+        yield Final(f"re: {context.text}")
+
+    hall.agent.play = play
+    async with hall.running():
+        await hall.say("one")
+        await begun.wait()
+        await hall.say("/undo")
+        session = await hall.session()
+        reply = await hall.workshop.desk.local_command(TERMINAL, OWNER, session["id"], Call("compress", ""))
+        assert "An answer is being made" in reply.text
+        go.set()
+        await hall.quiet()
+    assert hall.adapter.texts[0] == "re: one"
+    assert "Taken back: 1 exchange" in hall.adapter.texts[1]
+
+
+async def test_status_tells_how_much_of_the_budget_is_taken(hall: Hall) -> None:
+    """And the messages of all segments."""
+    async with hall.running():
+        *_, status = await ask(hall, "one", "two", "/compress", "/status")
+    assert re.search(r"It takes \d+ of 32,000 tokens \(\d+ %\); it is compressed by itself at 75 %\.", status)
+    assert "5 messages" in status
+
+
+async def test_a_conversation_that_is_too_long_already_is_compressed_before_the_first_turn(hall: Hall) -> None:
+    """A process that finds it so does not answer out of a part of it; the question is not in the summary."""
+    session_id = "long"
+    await hall.db.create_session(session_id, "cli", owner=OWNER, title="Long")
+    for number in range(20):
+        await hall.db.append_message(session_id, "user", f"{number} {'many words ' * 1000}")
+        await hall.db.append_message(session_id, "assistant", "yes")
+    await hall.workshop.compressor.before_turn("session:long", None, session_id)
+    conversation = await hall.db.conversation_of(session_id)
+    assert len(conversation) == 2
+    assert sum(len(request.history) for request in hall.agent.summarized) >= 30
+    assert all(request.history[0]["role"] == "system" for request in hall.agent.summarized[1:])
+    await hall.workshop.compressor.before_turn("session:long", None, session_id)
+    assert await hall.db.conversation_of(session_id) == conversation

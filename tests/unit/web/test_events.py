@@ -15,7 +15,7 @@ from starlette.types import Message
 from gateway.web import events
 from gateway.web.events import EventStream, Streams
 from gateway.web.window import Window
-from session_store import StoreBusy, StoreClosed
+from session_store import StoreBusy, StoreClosed, TakeBack
 from tests.unit.web.conftest import TOKEN, Served
 from tests.unit.web.desk import FakeDesk, session
 
@@ -80,6 +80,22 @@ async def test_a_stream_is_resumed_after_the_last_row(served: Served, desk: Fake
         heard = [(await listener.next("message"))[2]["html"] for _ in range(2)]
 
     assert heard == ["two", "three"]
+
+
+async def test_the_page_is_told_that_something_was_taken_back(served: Served, desk: FakeDesk) -> None:
+    """It reads the conversation again then; what was taken back before it came is not told."""
+    await session(desk.db, "s")
+    rows = [await desk.db.append_message("s", "user", text) for text in ("one", "two", "three")]
+    holder = await desk.db.processes.register("terminal", [], {})
+    held = await desk.db.holding.take("s", holder, "w", "/undo")
+    assert held.fence is not None
+    await desk.db.apply([TakeBack(held.fence, "s", rows[2])])
+    async with listening(served, f"?session=s&after={rows[2]}") as listener:
+        await listener.next("turn")
+        await desk.db.apply([TakeBack(held.fence, "s", rows[1])])
+        kind, _, _ = await listener.next("retracted", "message")
+
+    assert kind == "retracted"
 
 
 @pytest.mark.parametrize("odd", ["", "x", "-1", "9" * 40])
