@@ -89,6 +89,12 @@ class Settings(BaseSettings):
         "true or false",
         "When somebody deletes a message on a platform: forget its text here, too (true), or only note it (false).",
     )
+    redact: Literal["off", "export", "store"] = setting(
+        "off",
+        "`off`, `export` or `store`",
+        "Where secrets in messages (keys, tokens, passwords) are replaced by their kind: nowhere; in what is exported; "
+        "or before anything is stored, so that neither the history nor the agent sees them.",
+    )
     delivery: Delivery = setting({}, "a mapping", "How answers are brought out.")
     attachments: Attachments = setting({}, "a mapping", "Files that come with messages.")
     web: Web = setting({}, "a mapping", "The local web chat and the health endpoint.")

@@ -85,7 +85,7 @@ class Daemon:
             token = await anyio.to_thread.run_sync(web_token, self._home, self._settings)
             listener = await bind(settings.web.host, settings.web.port)
             stack.callback(listener.close)
-            db = await stack.enter_async_context(SessionDB(self._home.state_db))
+            db = await stack.enter_async_context(SessionDB(self._home.state_db, redact=settings.redact == "store"))
             names = ["web/main", *("/".join(name) for name in adapters)]
             heart = await stack.enter_async_context(Heart(db, "gateway", names))
             service = await _Service.prepare(settings, served, adapters, db, heart)

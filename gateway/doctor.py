@@ -147,7 +147,11 @@ def _store(health: StoreHealth) -> Iterator[Finding]:
     else:
         yield Finding("store", "ok", f"{_megabytes(health.size)}, looked through and whole.")
     well = health.index in {"ok", "catching up", "being rebuilt"}
-    advice = "" if well else " Search reads the messages themselves meanwhile. Rebuild it: threadline sessions repair"
+    advice = (
+        ""
+        if well
+        else " Search reads the messages themselves meanwhile. Build it anew: threadline sessions repair --search"
+    )
     yield Finding("search index", "ok" if well else "warning", f"{health.index}.{advice}")
 
 

@@ -332,7 +332,7 @@ class Terminal:
 @asynccontextmanager
 async def open_terminal(home: Home, settings: Settings) -> AsyncIterator[Terminal]:
     """A terminal on a home: store open, process registered and beating, messages worked, until the context ends."""
-    async with SessionDB(home.state_db) as db, Heart(db, "terminal") as heart:
+    async with SessionDB(home.state_db, redact=settings.redact == "store") as db, Heart(db, "terminal") as heart:
         workshop = await Workshop.prepare(settings, db, heart.token)
         visible_to = await owner_sees(db)
         async with anyio.create_task_group() as tasks:

@@ -93,8 +93,9 @@ class _IndexTrouble(Exception):
 class Committer:
     """Turns batches into transactions. All methods are for the writer connection's thread."""
 
-    def __init__(self, files: StoreFiles, ticket: Ticket, raw: sqlite3.Connection) -> None:
+    def __init__(self, files: StoreFiles, ticket: Ticket, raw: sqlite3.Connection, *, redact: bool = False) -> None:
         self._files = files
+        self._redact = redact
         self._ticket = ticket
         self._data_version = pragma(raw, "data_version")
         self._others = False
@@ -229,6 +230,7 @@ class Committer:
         try:
             self._begin(raw)
             tx = Tx(raw, time.time(), boot_clock())
+            tx.redact = self._redact
             self._check(raw)
             outcomes = self._apply(raw, tx, operations)
             self._touched = frozenset(tx.touched)

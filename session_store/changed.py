@@ -80,6 +80,7 @@ def joined(texts: Sequence[str]) -> str:
 
 def edited(tx: Tx, event: NewInbox, subject: str, text: str, notice: Sequence[NewOutbox]) -> Change:
     """Record that the message of the key `subject` now reads `text`; `notice` goes out if it was the latest one."""
+    text = tx.kept(text)
     row = _subject(tx, event, subject)
     if row is None or row["kind"] != "message":
         return Change("unknown")

@@ -38,10 +38,12 @@ from session_store.place_history import PlaceHistory
 from session_store.places import Places
 from session_store.presence import Presence
 from session_store.processes import Processes
+from session_store.reindex import Reindexing
 from session_store.routes import Routes
 from session_store.search import Search
 from session_store.sessions import Sessions
 from session_store.shown import Shown
+from session_store.surroundings import Surroundings
 from session_store.turns import Turns
 from session_store.unreadable import UnreadableEvents
 from session_store.usage import UsageLog
@@ -49,14 +51,15 @@ from session_store.usage import UsageLog
 __all__ = ["SessionDB"]
 
 
-class SessionDB(Sessions, Messages, Search, Effects):
+class SessionDB(Sessions, Messages, Surroundings, Search, Reindexing, Effects):
     """The durable session store of one home.
 
     db_path: the database file; None means `$THREADLINE_HOME/state.db`, else `~/.threadline/state.db`.
+    redact: secrets in what people, agents and tools write are replaced before it is stored (see redaction.py).
     """
 
-    def __init__(self, db_path: str | os.PathLike[str] | None = None) -> None:
-        engine = StoreEngine(db_path)
+    def __init__(self, db_path: str | os.PathLike[str] | None = None, *, redact: bool = False) -> None:
+        engine = StoreEngine(db_path, redact=redact)
         super().__init__(engine)
         self._store = engine
         self.inbox = Inbox(engine)

@@ -44,8 +44,9 @@ class Engine(Protocol):
 class StoreEngine:
     """The engine over a database file. Not yet open when made."""
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, redact: bool = False) -> None:
         self._path = path
+        self._redact = redact
         self._pid = -1
         self._open: _Open | None = None
         self._changing = asyncio.Lock()
@@ -54,7 +55,7 @@ class StoreEngine:
         """Open or create the database; see opening.py for what is refused."""
         async with self._changing:
             if self._open is None:
-                self._open = await _Open.start(self._path)
+                self._open = await _Open.start(self._path, redact=self._redact)
                 self._pid = os.getpid()
 
     async def close(self) -> None:
@@ -101,9 +102,9 @@ class _Open:
         self.writer = Writer(connection, committer, Upkeep(files, committer), self.changes.note)
 
     @classmethod
-    async def start(cls, path: str | os.PathLike[str] | None) -> _Open:
+    async def start(cls, path: str | os.PathLike[str] | None, *, redact: bool) -> _Open:
         """Open the database on a thread of its own."""
-        opening = _Opening(path)
+        opening = _Opening(path, redact=redact)
         try:
             connection = await HopConnection.open(opening)
         except BaseException:
@@ -134,15 +135,16 @@ class _Opening:
     files: StoreFiles
     committer: Committer
 
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, *, redact: bool) -> None:
         self._path = path
+        self._redact = redact
         self._ticket: Ticket | None = None
 
     def __call__(self) -> sqlite3.Connection:
         self.files = StoreFiles(default_path() if self._path is None else self._path)
         self._ticket = Ticket(self.files.lock, patient=driver().safe_mode)
         raw = open_writer(self.files, self._ticket)
-        self.committer = Committer(self.files, self._ticket, raw)
+        self.committer = Committer(self.files, self._ticket, raw, redact=self._redact)
         return raw
 
     def abandon(self) -> None:

@@ -11,8 +11,8 @@ Limits: `pending` shows at most `limit` rows, fairly over the lanes, so that a f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from session_store import bots
 from session_store.effects import Result, apply_all
@@ -132,8 +132,21 @@ def accept(tx: Tx, row: NewInbox) -> Accepted:
         return Accepted(0, created=False)
     key = (row.place.platform, row.place.account, row.dedupe_key)
     where = (place_id(tx, row.place), row.session_key, row.session_id, row.lane)
-    event = (_who(tx, row), to_json(row.sender), to_json(row.payload), row.received_at, row.holder)
+    event = (_who(tx, row), to_json(row.sender), to_json(_kept(tx, row.payload)), row.received_at, row.holder)
     return Accepted(tx.insert(ADD, (*key, row.kind, *where, *event)), created=True)
+
+
+def _kept(tx: Tx, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is stored of an event: what was written in it and in what it quotes, perhaps without its secrets."""
+    if not tx.redact:
+        return payload
+    kept = dict(payload)
+    if isinstance(kept.get("text"), str):
+        kept["text"] = tx.kept(kept["text"])
+    quoted = kept.get("quoted")
+    if isinstance(quoted, Mapping) and isinstance(quoted.get("text"), str):
+        kept["quoted"] = {**quoted, "text": tx.kept(quoted["text"])}
+    return kept
 
 
 def _who(tx: Tx, row: NewInbox) -> str | None:

@@ -23,10 +23,14 @@ from session_store.tx import Row, Rx, Tx
 
 __all__ = [
     "FED_BY",
+    "MERGED",
     "IndexState",
     "discard_documented",
+    "forget",
+    "forgetting",
     "index_state",
     "mark_broken",
+    "merge",
     "pending",
     "rebuild_step",
     "start_rebuild",
@@ -98,6 +102,12 @@ _FORGET: Final = "INSERT INTO {table} ({table}, rowid, content, scope) VALUES ('
 _TUNE: Final = "INSERT INTO {table} ({table}, rank) VALUES (?, ?)"
 _TUNING: Final = (("automerge", 8), ("crisismerge", 32))
 _TUNED: Final = "SELECT count(*) FROM messages_fts_config WHERE k IN ('automerge', 'crisismerge')"
+_FORGETTING: Final = "SELECT value FROM state_meta WHERE key = 'fts_forget'"
+_BEGUN: Final = "begun"
+_MERGE: Final = "INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', ?)"
+_CHANGES: Final = "SELECT total_changes()"
+MERGED: Final = 2
+"""A merge that changed fewer rows had nothing to merge."""
 _CREATE: Final = """
 CREATE VIRTUAL TABLE {table} USING fts5(content, scope, content='', tokenize='unicode61 remove_diacritics 2')
 """
@@ -192,6 +202,31 @@ def discard_documented(tx: Tx) -> None:
         _discard(tx, table)
 
 
+def forgetting(rx: Rx) -> bool:
+    """Whether words were deleted that the index may still hold, in segments that are not merged yet."""
+    return rx.value(_FORGETTING) is not None
+
+
+def forget(tx: Tx, pages: int) -> None:
+    """One step of making deleted words leave the index: its segments become one, in which they no longer are.
+
+    pages: how many of them the step may write. Repeat it as long as `forgetting`.
+    """
+    begun = tx.value(_FORGETTING) == _BEGUN
+    before = tx.value(_CHANGES)
+    # A negative number begins with all segments, a positive one goes on.
+    tx.run(_MERGE, (pages if begun else -pages,))
+    if tx.value(_CHANGES) - before < MERGED:
+        tx.run(_UNSET, ("fts_forget",))
+    elif not begun:
+        tx.run(_SET, ("fts_forget", _BEGUN))
+
+
+def merge(tx: Tx, pages: int) -> None:
+    """Merge some segments, as far as enough are alike."""
+    tx.run(_MERGE, (pages,))
+
+
 def start_rebuild(tx: Tx) -> None:
     """Begin a new index, or begin again; `rebuild_step` does the work.
 
@@ -251,6 +286,8 @@ def _drain(tx: Tx, state: IndexState, limit: int) -> bool:
     covering = [(_LIVE, state.watermark)] if state.usable else []
     if state.rebuild is not None:
         covering.append((_NEXT, state.rebuild))
+    if {made[0] for indexed, made in old if indexed} - {made[0] for made in new if made[1].strip()}:
+        tx.run(_SET, ("fts_forget", "yes"))
     for table, covered in covering:
         tx.run_many(_FORGET.format(table=table), [made for indexed, made in old if indexed and made[0] <= covered])
         tx.run_many(_ADD.format(table=table), [made for made in new if made[0] <= covered])
@@ -304,6 +341,7 @@ def _swap(tx: Tx, watermark: int) -> None:
     tx.run(_DROP.format(table=_LIVE))
     tx.run(_RENAME_NEXT)
     tx.run(_UNSET, ("fts_rebuild",))
+    tx.run(_UNSET, ("fts_forget",))
     tx.run(_SET, ("fts_watermark", str(watermark)))
     tx.run(_SET, ("fts_segmentation", str(SEGMENTATION)))
     tx.run(_SET, ("fts_health", "ok"))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 from session_store.attachments import attach
 from session_store.content import encode_content
 from session_store.conversation import replay
-from session_store.decoding import decode_message
+from session_store.decoding import JSON_COLUMNS, decode_message
 from session_store.errors import InvalidArgument
 from session_store.jsontext import to_json
 from session_store.lineage import live_tip
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from session_store.engine import Engine
 
 __all__ = ["Messages", "decode_message", "insert_message"]
+
+#: Columns with what people, agents and tools wrote.
+_WRITTEN = frozenset({"content", "tool_calls", "reasoning", "reasoning_content", *JSON_COLUMNS})
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 
@@ -118,6 +121,8 @@ def insert_message(  # noqa: PLR0913 - one parameter per column that callers may
         "turn_id": turn_id,
     }
     given = {name: value for name, value in columns.items() if value is not None}
+    if tx.redact:
+        given |= {name: tx.kept(value) for name, value in given.items() if name in _WRITTEN and isinstance(value, str)}
     return tx.insert(_insert(tuple(given)), tuple(given.values()))
 
 

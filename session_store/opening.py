@@ -255,6 +255,8 @@ def _configure(connection: sqlite3.Connection, *, busy_ms: int, cache_kib: int) 
         "fullfsync = ON",
         "checkpoint_fullfsync = ON",
         "foreign_keys = ON",
+        # What is deleted is overwritten: a message that was deleted is in no page of the file any more.
+        "secure_delete = ON",
         f"cache_size = -{cache_kib}",
         "temp_store = MEMORY",
         f"wal_autocheckpoint = {0 if driver().safe_mode else _WAL_PAGES}",

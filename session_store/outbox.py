@@ -199,7 +199,7 @@ def add_rows(tx: Tx, rows: Sequence[NewOutbox], origin: Origin, *, op_id: str | 
         where = (row.place.platform, row.place.account, place_id(tx, row.place))
         # In a chat that has moved, the same number names another message.
         reply_to = row.reply_to if present(tx, row.place).chat == row.place.chat else None
-        new = tx.insert(ADD, (key, *where, *source, row.kind, row.body, reply_to, tx.now))
+        new = tx.insert(ADD, (key, *where, *source, row.kind, tx.kept(row.body), reply_to, tx.now))
         tx.run(SET_LINE, (new,))
         ids.append(new)
     return ids

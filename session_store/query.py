@@ -22,7 +22,7 @@ from session_store.errors import QueryError
 from session_store.segment import BREAK, has_word, is_unspaced, normal, runs, segment, words
 from session_store.text import clean_text
 
-__all__ = ["MAX_QUERY", "Clause", "Haystack", "Query", "Term", "parse"]
+__all__ = ["MAX_QUERY", "Clause", "Haystack", "Query", "Term", "parse", "term_of"]
 
 MAX_QUERY: Final = 2048
 """Longest query, in characters."""
@@ -197,13 +197,14 @@ def _tokens(text: str) -> Iterator[Term | str]:
             bare = _bare(word.strip("*"))
             # Emphasis (**word**) is no prefix; a prefix ends with a letter or digit.
             star = word.endswith("*") and not word.startswith("*") and has_word(word[:-1][-1:])
-            if term := _term(bare, prefix=star):
+            if term := term_of(bare, prefix=star):
                 yield term
-        elif term := _term(found["phrase"], prefix=bool(found["star"])):
+        elif term := term_of(found["phrase"], prefix=bool(found["star"])):
             yield term
 
 
-def _term(text: str, *, prefix: bool = False) -> Term | None:
+def term_of(text: str, *, prefix: bool = False) -> Term | None:
+    """Text as a term; None if there is nothing in it to look for."""
     literal = " ".join(normal(text).split())
     if not literal:
         return None
@@ -243,5 +244,5 @@ def _pieces(term: Term) -> Iterator[Term]:
         pairs = [run[at : at + _PAIR] for at in range(len(run) - _PAIR + 1)]
         pieces = pairs if unspaced and pairs else [run]
         for piece in pieces:
-            if made := _term(piece, prefix=term.prefix and term.literal.endswith(piece)):
+            if made := term_of(piece, prefix=term.prefix and term.literal.endswith(piece)):
                 yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NotRequired, TypedDict
 
 from session_store.models import PlaceRef
@@ -15,6 +16,7 @@ __all__ = [
     "HistoryRow",
     "InboxRow",
     "MessageRow",
+    "MessageWindow",
     "NoteRow",
     "OutboxRow",
     "PersonRow",
@@ -23,6 +25,7 @@ __all__ = [
     "RouteRow",
     "SearchContext",
     "SearchHit",
+    "SearchHits",
     "SessionExport",
     "SessionListRow",
     "SessionRow",
@@ -161,6 +164,17 @@ class SessionExport(SessionRow):
     usage: list[UsageRow]
 
 
+class MessageWindow(TypedDict):
+    """A message with what stands around it, oldest first; start and end: the session's first and last messages."""
+
+    session_id: str
+    messages: list[MessageRow]
+    messages_before: int
+    messages_after: int
+    start: list[MessageRow]
+    end: list[MessageRow]
+
+
 class SearchContext(TypedDict):
     """A neighbour of a hit; content is cut at 200 characters."""
 
@@ -169,7 +183,10 @@ class SearchContext(TypedDict):
 
 
 class SearchHit(TypedDict):
-    """One found message. snippet marks the match with >>> and <<<. approximate: found by scanning, not by the index."""
+    """One found message. snippet marks the match with >>> and <<<. approximate: found by scanning, not by the index.
+
+    root_id: the conversation that it belongs to; kind: the session's (see SessionRow).
+    """
 
     id: int
     session_id: str
@@ -182,7 +199,17 @@ class SearchHit(TypedDict):
     model: str | None
     session_started: float
     title: str | None
+    root_id: str
+    kind: str
     approximate: bool
+
+
+class SearchHits(list[SearchHit]):
+    """What a search found, in its order. stopped: time ran out, there may be more."""
+
+    def __init__(self, hits: Iterable[SearchHit] = (), *, stopped: bool = False) -> None:
+        super().__init__(hits)
+        self.stopped = stopped
 
 
 class InboxRow(TypedDict):

@@ -80,9 +80,9 @@ def _terms_near(spans: Sequence[_Span], first: _Span) -> int:
 
 def _cut(text: str, best: _Span, spans: Sequence[_Span]) -> str:
     furthest = best.start + 2 * _WIDTH
-    before = [start for start, _ in _tokens(text, max(0, best.start - _WIDTH), best.start)][-_LEAD:]
+    before = _lead(text, best.start)
     start = before[0] if len(before) == _LEAD else max(0, best.start - _WIDTH)
-    after = [end for _, end in _tokens(text, best.start, furthest)][: TOKENS - len(before)]
+    after = [end for _, end in islice(_tokens(text, best.start, furthest), TOKENS - len(before))]
     end = after[-1] if len(before) + len(after) == TOKENS else min(len(text), furthest)
     end = max(end, min(best.end, furthest))
     if found := _AFTER_WORD.match(text, end):
@@ -99,6 +99,17 @@ def _cut(text: str, best: _Span, spans: Sequence[_Span]) -> str:
     return f"{'…' if text[:start].strip() else ''}{shown}{'…' if text[end:].strip() else ''}"
 
 
+def _lead(text: str, before: int) -> list[int]:
+    """Where the last words before a place begin. Most are near, so little is looked at first."""
+    found: list[int] = []
+    for width in (_NEAR, _WIDTH):
+        # One more than is shown: the first may be cut.
+        found = [start for start, _ in _tokens(text, max(0, before - width), before)]
+        if len(found) > _LEAD:
+            break
+    return found[-_LEAD:]
+
+
 def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Where the words and the unspaced characters of a part of the text lie."""
     for at, run, unspaced in runs(text, start, end):
@@ -112,16 +123,27 @@ def _occurrences(view: _View, terms: Sequence[Term], *, inside: bool) -> list[_S
     """Where the terms stand in the form of a view, in order; inside words only if asked and not found as words."""
     spans: list[_Span] = []
     for number, term in enumerate(terms):
-        for pattern in _patterns(term)[: 2 if inside else 1]:
-            found = [_Span(*match.span(), number) for match in islice(pattern.finditer(view.form), _OCCURRENCES)]
+        for anchor, pattern in _patterns(term)[: 2 if inside else 1]:
+            found = [_Span(*match.span(), number) for match in islice(_found(view.form, anchor, pattern), _OCCURRENCES)]
             if found:
                 spans += found
                 break
     return sorted(spans)
 
 
+def _found(form: str, anchor: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """All matches. Looking for how the pattern begins is many times quicker than trying it everywhere."""
+    at = form.find(anchor)
+    while at >= 0:
+        match = pattern.match(form, at)
+        if match is not None:
+            yield match
+        at = form.find(anchor, at + 1 if match is None else max(match.end(), at + 1))
+
+
 @lru_cache(512)
-def _patterns(term: Term) -> tuple[re.Pattern[str], ...]:
+def _patterns(term: Term) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Ways in which a term may be written, the stricter first: how it begins, and the whole."""
     literal = r"\s+".join(re.escape(word) for word in term.literal.split(" "))
     tokens = [token for token in term.tokens.split(" ") if token != BREAK]
     spelling = literal if term.spelled else r"[\W_]*".join(map(re.escape, tokens))
@@ -129,7 +151,8 @@ def _patterns(term: Term) -> tuple[re.Pattern[str], ...]:
     ends_word = not is_unspaced(term.literal[-1]) and term.literal[-1].isalnum()
     head = f"(?<!{SPACED})" if starts_word else ""
     tail = f"{SPACED}*" if term.prefix else f"(?!{SPACED})" if ends_word else ""
-    return re.compile(f"{head}{spelling}{tail}"), re.compile(literal)
+    first = term.literal.split(" ")[0]
+    return (first if term.spelled else tokens[0], re.compile(f"{head}{spelling}{tail}")), (first, re.compile(literal))
 
 
 def _views(text: str, form: Callable[[str], str]) -> Iterator[_View]:

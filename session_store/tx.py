@@ -9,10 +9,12 @@ Limits: an operation must be short; a read must carry a LIMIT.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from session_store.redaction import redact
 from session_store.text import clean_text
 
 if TYPE_CHECKING:
@@ -37,11 +39,17 @@ def _bind(params: Sequence[Param]) -> list[Param]:
     return [clean_text(param) if isinstance(param, str) else param for param in params]
 
 
+#: Steps of SQLite's machine between two looks at the clock; some tenths of a millisecond.
+_STEPS: Final = 10_000
+
+
 class Rx:
     """Reading half: one consistent view for the time of the call."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._over: Callable[[], bool] | None = None
+        self._stopped = False
 
     def one(self, sql: str, params: Sequence[Param] = ()) -> Row | None:
         """First row or None."""
@@ -54,11 +62,40 @@ class Rx:
 
     def each(self, sql: str, params: Sequence[Param] = ()) -> Iterator[Row]:
         """Rows one at a time, where they may be many or large; the statement must have a LIMIT or a bound by key."""
-        cursor = self._connection.execute(sql, _bind(params))
+        cursor = self._connection.cursor()
         try:
-            yield from cursor
+            for row in cursor.execute(sql, _bind(params)):
+                yield row
+                if self._over is not None and self._over():
+                    return
+        except Exception:
+            # The driver says "interrupted"; its class is not known here.
+            if self._over is None or not self._over():
+                raise
         finally:
             cursor.close()
+
+    @contextmanager
+    def stopping(self, over: Callable[[], bool]) -> Iterator[None]:
+        """Within the block, once `over` says so, `each` gives no more rows: what it runs is interrupted."""
+        self._stopped = False
+
+        def look() -> bool:
+            self._stopped = self._stopped or over()
+            return self._stopped
+
+        self._over = look
+        self._connection.set_progress_handler(look, _STEPS)
+        try:
+            yield
+        finally:
+            self._over = None
+            self._connection.set_progress_handler(None, 0)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the last `stopping` has stopped anything."""
+        return self._stopped
 
     def value(self, sql: str, params: Sequence[Param] = ()) -> Any:
         """First column of the first row, or None."""
@@ -76,7 +113,7 @@ def _written_by(sql: str) -> str:
 class Tx(Rx):
     """Writing half. `now` is the wall clock of the transaction, `boot_now` the boot clock, both in seconds.
 
-    touched: the tables that its statements may have written, "*" for any.
+    touched: the tables that its statements may have written, "*" for any. redact: messages are stored without secrets.
     """
 
     def __init__(self, connection: sqlite3.Connection, now: float, boot_now: float) -> None:
@@ -84,6 +121,11 @@ class Tx(Rx):
         self.now = now
         self.boot_now = boot_now
         self.touched: set[str] = set()
+        self.redact = False
+
+    def kept(self, text: str) -> str:
+        """What may be stored of a text that people or agents wrote: all of it, or all but its secrets."""
+        return redact(text) if self.redact else text
 
     def run(self, sql: str, params: Sequence[Param] = ()) -> int:
         """Execute a statement; returns the number of changed rows."""

@@ -33,6 +33,8 @@ BATCH_OPERATIONS: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 #: How long an operation may wait for room, and again for its batch to begin.
 WAIT_LIMIT: Final = 30.0
+#: Seconds that closing may spend on an index that cannot be used, or on words that were deleted.
+PARTING: Final = 0.3
 #: Seconds without work after which the upkeep begins, and between its steps, so that other processes get their turn.
 QUIET: Final = 2.0
 BETWEEN_STEPS: Final = 0.05
@@ -156,6 +158,7 @@ class Writer:
                     await self._commit(batch)
                 elif not self._closing:
                     await self._rest()
+            await self._part()
         finally:  # reached with operations left only when the loop itself is being torn down
             self._closing = True
             left = list(self._queue)
@@ -180,6 +183,15 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - upkeep is never worth a failure; the next quiet moment tries again
             self._untidy = False
             _LOG.warning("Upkeep was put off: %s", error)
+
+    async def _part(self) -> None:
+        """A process that is called and ends has no quiet moments: it does a little of what is pressing as it goes."""
+        until = self._loop.time() + PARTING
+        try:
+            while self._loop.time() < until and await self._connection.hop(self._upkeep.mend):
+                pass
+        except Exception as error:  # noqa: BLE001 - as above
+            _LOG.warning("The search index was not mended: %s", error)
 
     def nudge(self) -> None:
         """Another process has written: the index may have to catch up in the next quiet moment."""

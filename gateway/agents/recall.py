@@ -46,6 +46,8 @@ _EXCERPT_LENGTH = 120
 _TITLE_LENGTH = 60
 _CONVERSATIONS = 10
 _LISTED = 5
+#: Everything may have been said in this very conversation; only the passages are needed.
+_WHERE = {"limit": _CONVERSATIONS, "include_current": True, "window": 0}
 
 
 class RecallAgent:
@@ -94,10 +96,10 @@ def _searches(wanted: Topic) -> Iterator[dict[str, Any]]:
     """Arguments of the searches for a topic, each to be tried if those before it found no whole match."""
     if wanted.words:
         words = " ".join(_term(word) for word in wanted.words)
-        yield {"query": words, "limit": _CONVERSATIONS, "role_filter": "user"}
+        yield {"query": words, "role_filter": "user", **_WHERE}
     if wanted.words and not wanted.weak:
         forms = " ".join(_term(word) for word in other_forms(wanted.words))
-        yield {"query": forms, "limit": _CONVERSATIONS, "role_filter": "user,assistant"}
+        yield {"query": forms, "role_filter": "user,assistant", **_WHERE}
     else:
         yield {"limit": _LISTED}
 

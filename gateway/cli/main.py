@@ -26,6 +26,7 @@ _COMMANDS = {
     "sessions": "gateway.cli.sessions:app",
     "insights": "gateway.cli.insights:app",
     "handoff": "gateway.cli.handoff:app",
+    "search": "gateway.cli.sessions.finding:alone",
     "gateway": "gateway.cli.gateway_commands:app",
     "inbox": "gateway.cli.inbox_commands:app",
     "outbox": "gateway.cli.outbox_commands:app",

@@ -18,7 +18,7 @@ from gateway.cli.running import async_run, settings_of_home
 from session_store import SessionDB
 
 if TYPE_CHECKING:
-    from config import Home
+    from config import Home, Settings
 
 __all__ = ["app"]
 
@@ -43,23 +43,23 @@ def mcp(
     if http:
         from gateway.web.token import web_token  # noqa: PLC0415 - heavy, and only this way needs it
 
-        async_run(_over_http(home, web_token(home, settings), port))
+        async_run(_over_http(home, settings, web_token(home, settings), port))
     else:
-        async_run(_over_pipes(home))
+        async_run(_over_pipes(home, settings))
 
 
-async def _over_pipes(home: Home) -> None:
+async def _over_pipes(home: Home, settings: Settings) -> None:
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - heavy, and only this command needs it
 
     from gateway.mcp.history import History  # noqa: PLC0415 - the same
     from gateway.mcp.server import make_server  # noqa: PLC0415 - the same
 
     async with SessionDB(home.state_db) as db, stdio_server() as (incoming, outgoing):
-        server = make_server(History(db))
+        server = make_server(History(db, redact=settings.redact != "off"))
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-async def _over_http(home: Home, token: str, port: int) -> None:
+async def _over_http(home: Home, settings: Settings, token: str, port: int) -> None:
     from gateway.mcp.history import History  # noqa: PLC0415 - heavy, and only this command needs it
     from gateway.mcp.http import serve_http  # noqa: PLC0415 - the same
     from gateway.mcp.server import make_server  # noqa: PLC0415 - the same
@@ -69,4 +69,4 @@ async def _over_http(home: Home, token: str, port: int) -> None:
         typer.echo(f"{home.web_token_file}, or in your settings. Stop with Ctrl-C.", err=True)
 
     async with SessionDB(home.state_db) as db:
-        await serve_http(make_server(History(db)), token, port, tell)
+        await serve_http(make_server(History(db, redact=settings.redact != "off")), token, port, tell)

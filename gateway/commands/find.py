@@ -30,7 +30,9 @@ async def _search(context: CommandContext, argument: str) -> Reply:
         )
     root = (context.session["root_id"] or context.session["id"]) if context.session is not None else None
     tool = SessionSearchTool(context.db, context.visible_to, root, zone=context.zone)
-    found: dict[str, Any] = json.loads(await tool.call({"query": argument, "limit": FOUND}))
+    found: dict[str, Any] = json.loads(
+        await tool.call({"query": argument, "limit": FOUND, "include_current": True, "window": 0})
+    )
     if not found.get("success"):
         return Reply(str(found.get("error", "The search failed.")))
     results = found["results"]

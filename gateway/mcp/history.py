@@ -21,6 +21,7 @@ from gateway.owner import owner_sees
 from gateway.phrases import clock
 from gateway.tools.session_search import SESSION_SEARCH_SCHEMA, SessionSearchTool
 from session_store.content import encode_content, plain_text
+from session_store.redaction import redact, redact_value
 
 if TYPE_CHECKING:
     from session_store import MessageRow, SessionDB, SessionExport, SessionListRow, SessionRow, Visibility
@@ -73,10 +74,11 @@ _SEARCH: Final = SESSION_SEARCH_SCHEMA["function"]
 
 
 class History:
-    """The owner's history."""
+    """The owner's history. redact: without what looks like a secret."""
 
-    def __init__(self, db: SessionDB) -> None:
+    def __init__(self, db: SessionDB, *, redact: bool = False) -> None:
         self._db = db
+        self._redact = redact
         self._tools: dict[str, Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
             "session_search": self._search,
             "session_list": self._list,
@@ -114,11 +116,12 @@ class History:
         if tool is None:
             raise Refused(f"There is no tool “{name}”. There are: {', '.join(self._tools)}.")
         try:
-            return await tool(arguments)
+            answer = await tool(arguments)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "the arguments"
             raise Refused(f"{where}: {first['msg']}.") from error
+        return {name: redact_value(value) for name, value in answer.items()} if self._redact else answer
 
     async def recent(self, limit: int) -> list[SessionListRow]:
         """The sessions that were active last."""
@@ -141,7 +144,8 @@ class History:
                     left += 1
         title = session["title"] or "(no title)"
         note = [f"_{left} earlier messages are left out; `session_show` reads them._"] if left else []
-        return "\n\n".join([f"# {title}", f"{session['id']}, {session['source']}", *note, *lines]) + "\n"
+        whole = "\n\n".join([f"# {title}", f"{session['id']}, {session['source']}", *note, *lines]) + "\n"
+        return redact(whole) if self._redact else whole
 
     # --- the tools ---------------------------------------------------------------------------------------------------
 

@@ -1,104 +1,104 @@
-"""Finding what was said: all words first, then fewer, statements before questions.
+"""Finding what was said: all words first; then whatever has most to do with the question.
 
-Contract: the strict search comes first. Only if it finds no statement are the words relaxed: any of them (of scripts
-without spaces any pair of characters) is then enough. The store answers with the newest hits, so a word that is found
-everywhere could hide one that was said once: words that do not show among the hits are looked for again without the
-others, and if there were too many hits, all words but one are as well. More words, and rarer ones, count more.
+Contract: the strict search comes first, statements before questions, newest first. If it finds no statement, or few for
+what was asked as a question, what is related follows: any of the words is enough there, in any form, the best first
+(see session_store/related.py).
 Failure: `QueryError` when there is nothing to search for, other store errors as they come.
-Limits: of the strict search the newest 200 hits, of each relaxed one the newest 100, at most four rounds.
+Limits: of the strict search the newest 200 hits, of the related ones the best 60.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gateway.agents.questions import states
-from session_store.query import Clause, Haystack, Query, parse
+from gateway.agents.questions import asks, states
+from gateway.tools.wording import question_of
+from session_store.query import parse
 
 if TYPE_CHECKING:
     from session_store import SearchHit, SessionDB, Visibility
 
-__all__ = ["Find", "Finder", "unmarked"]
+__all__ = ["Find", "Finder", "Found", "unmarked"]
 
 _PAGES: Final = (50, 150)
-_RELAXED: Final = 100
-_ROUNDS: Final = 4
-_FEW: Final = 3
-_MANY: Final = 8
+_RELATED: Final = 60
+#: So many statements with all words are enough for a question; for words that were chosen, one is.
+_ENOUGH: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """A hit and what it is worth. complete: the whole query is true of it. states: it says something, not only asks."""
+    """A hit. complete: the whole query is true of it. states: it says something, not only asks."""
 
     hit: SearchHit
     complete: bool
     states: bool
-    score: float
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found, the best first. stopped: time ran out, there may be more."""
+
+    finds: list[Find] = field(default_factory=list)
+    stopped: bool = False
 
     @property
-    def rank(self) -> tuple[bool, bool, float, int]:
-        """Sorts the best first: statements, then complete ones, then the rarer words, then the newest."""
-        return (not self.states, not self.complete, -self.score, -self.hit["id"])
+    def relaxed(self) -> bool:
+        """Whether nothing has all words, and what was found only comes close."""
+        return bool(self.finds) and not any(find.complete for find in self.finds)
 
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Finds for one asker. skip: hits that are as good as not there."""
+    """Finds for one asker. skip: hits that are as good as not there. exclude_roots: conversations that are left out."""
 
     db: SessionDB
-    visible_to: Visibility
-    skip: Callable[[SearchHit], bool]
+    visible_to: Visibility | None
+    skip: Callable[[SearchHit], bool] = lambda _: False
+    exclude_roots: Collection[str] = ()
 
-    async def find(self, text: str, roles: Collection[str]) -> list[Find]:
-        """Return what was found for a query, the best first."""
+    async def find(self, text: str, roles: Collection[str], sources: Collection[str] | None = None) -> Found:
+        """Search for a query or a question. roles: whose messages; sources: where their sessions were born."""
         query = parse(text)
-        found: dict[int, Find] = {}
+        found = Found()
+        known: dict[int, Find] = {}
         for offset, limit in zip((0, _PAGES[0]), _PAGES, strict=True):
-            hits = await self._search(query, roles, limit, offset)
-            self._add(found, hits, complete=True, score=0.0)
-            if len(hits) < limit or any(find.states for find in found.values()):
+            hits = await self.db.search_messages(
+                query,
+                sources,
+                role_filter=roles,
+                limit=limit,
+                offset=offset,
+                visible_to=self.visible_to,
+                exclude_roots=self.exclude_roots,
+            )
+            found.stopped |= hits.stopped
+            known |= {hit["id"]: Find(hit, complete=True, states=_says(hit)) for hit in hits if not self.skip(hit)}
+            if len(hits) < limit or any(find.states for find in known.values()):
                 break
-        if not any(find.states for find in found.values()):
-            await self._relax(query, roles, found)
-        return sorted(found.values(), key=lambda find: find.rank)
-
-    async def _relax(self, query: Query, roles: Collection[str], found: dict[int, Find]) -> None:
-        clauses = query.relaxed().clauses
-        if clauses == query.clauses:
-            return
-        words, unwanted = query.clauses[0].wanted, query.clauses[0].unwanted
-        hits: dict[int, SearchHit] = {}
-        remaining = list(clauses)
-        for number in range(_ROUNDS):
-            some = await self._search(Query(tuple(remaining)), roles, _RELAXED)
-            hits |= {hit["id"]: hit for hit in some}
-            if len(some) < _RELAXED:
-                break
-            if number == 0 and len(query.clauses) == 1 and _FEW <= len(words) <= _MANY:
-                fewer = (Clause((*words[:left], *words[left + 1 :]), unwanted) for left in range(len(words)))
-                hits |= {hit["id"]: hit for hit in await self._search(Query(tuple(fewer)), roles, _RELAXED)}
-            shown = [Haystack(unmarked(hit["snippet"])) for hit in some]
-            hidden = [clause for clause in remaining if not any(clause.stands_in(text) for text in shown)]
-            if not hidden or len(hidden) == len(remaining):
-                break
-            remaining = hidden
-        scores = _scores(clauses, hits.values())
-        for message_id, hit in hits.items():
-            self._add(found, [hit], complete=False, score=scores[message_id])
-
-    async def _search(self, query: Query, roles: Collection[str], limit: int, offset: int = 0) -> list[SearchHit]:
-        return await self.db.search_messages(
-            query, role_filter=roles, limit=limit, offset=offset, visible_to=self.visible_to
-        )
-
-    def _add(self, found: dict[int, Find], hits: Collection[SearchHit], *, complete: bool, score: float) -> None:
-        for hit in hits:
-            if hit["id"] not in found and not self.skip(hit):
-                found[hit["id"]] = Find(hit, complete, hit["role"] != "user" or _states(hit["snippet"]), score)
+        strict = sorted(known.values(), key=lambda find: (not find.states, -find.hit["id"]))
+        stating = [find for find in strict if find.states]
+        if len(stating) < (_ENOUGH if asks(text) else 1):
+            hits = await self.db.search_related(
+                question_of(text, query),
+                _RELATED,
+                source_filter=sources,
+                role_filter=roles,
+                visible_to=self.visible_to,
+                exclude_roots=self.exclude_roots,
+            )
+            found.stopped |= hits.stopped
+            loose = [hit for hit in hits if hit["id"] not in known and not self.skip(hit)]
+            found.finds = [
+                *stating,
+                *(Find(hit, complete=False, states=_says(hit)) for hit in loose),
+                *(find for find in strict if not find.states),
+            ]
+        else:
+            found.finds = strict
+        return found
 
 
 def unmarked(snippet: str) -> str:
@@ -106,18 +106,9 @@ def unmarked(snippet: str) -> str:
     return snippet.replace(">>>", "").replace("<<<", "")
 
 
-def _scores(clauses: Sequence[Clause], hits: Collection[SearchHit]) -> dict[int, float]:
-    """Weigh hits by the words that they show; a word counts more, the fewer hits show it."""
-    texts = {hit["id"]: Haystack(unmarked(hit["snippet"])) for hit in hits}
-    scores = dict.fromkeys(texts, 0.0)
-    for clause in clauses:
-        showing = [message_id for message_id, text in texts.items() if clause.stands_in(text)]
-        for message_id in showing:
-            scores[message_id] += math.log2(1 + len(texts) / len(showing))
-    return scores
-
-
-def _states(snippet: str) -> bool:
+def _says(hit: SearchHit) -> bool:
     """Whether a message states something, as far as its snippet shows; one that is cut is long enough to."""
-    text = unmarked(snippet)
+    if hit["role"] != "user":
+        return True
+    text = unmarked(hit["snippet"])
     return text.startswith("…") or text.endswith("…") or states(text)

@@ -1,15 +1,15 @@
 """What a search gives back: conversations with their passages, as JSON values that stay small.
 
-Contract: reads only, and only sessions that the search has found or the list has shown, so visibility is settled
-before. One result per conversation: the session, title, first words, place and time of its best passage, the passages
-that match and what was said around the best one. Tool output is left out of what is around.
-Limits: named below; a passage that is longer is cut around the words that were found.
+Contract: reads only, and only what the asker may see. One result per conversation: the session, title, first words,
+place and time of its best passage, the passages that match, and around the best one a window of the session, its first
+and last messages and how many more there are. Scheduled and tool runs come after what people said.
+Limits: named below; a text that is longer is cut, around the words that were found or at its end, and says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,15 @@ from session_store.content import encode_content, plain_text
 
 if TYPE_CHECKING:
     from gateway.tools.finding import Find
-    from session_store import MessageRow, PlaceRef, SearchHit, SessionDB, SessionListRow, SessionRow
+    from session_store import (
+        MessageRow,
+        MessageWindow,
+        PlaceRef,
+        SessionDB,
+        SessionListRow,
+        SessionRow,
+        Visibility,
+    )
 
 __all__ = ["MOST_CONVERSATIONS", "SEARCH_TOOL", "Results"]
 
@@ -28,44 +36,79 @@ SEARCH_TOOL: Final = "session_search"
 _PASSAGES: Final = 6
 _PASSAGES_IN_ALL: Final = 24
 _READ: Final = 60
+_ENDS: Final = 3
 _CONTENT: Final = 600
-_AROUND: Final = 2
-_AROUND_CONTENT: Final = 240
-_AROUND_ROWS: Final = 8
+_AROUND_CONTENT: Final = 300
+_WHOLE_CONTENT: Final = 2000
 _PREVIEW: Final = 60
+_FIRST_ROWS: Final = 8
 
 _FOUND: Final = re.compile(r">>>(.{1,80}?)<<<", re.DOTALL)
+#: Sessions of these kinds hold nothing that people said.
+_LATE: Final = frozenset({"scheduled", "tool"})
 
 
 class Results:
-    """Builds the results of one search; looks up each session and place once."""
+    """Builds the results of one call; looks up each session and place once."""
 
-    def __init__(self, db: SessionDB, zone: tzinfo | None) -> None:
+    def __init__(self, db: SessionDB, visible_to: Visibility, zone: tzinfo | None) -> None:
         self._db = db
+        self._visible_to = visible_to
         self._zone = zone
         self._sessions: dict[str, SessionRow | None] = {}
         self._places: dict[int, PlaceRef | None] = {}
 
-    async def conversations(self, finds: Sequence[Find], limit: int) -> list[dict[str, Any]]:
-        """Return at most `limit` conversations, in the order of their best find."""
-        found: dict[str, dict[str, Any]] = {}
-        passages = 0
-        for find in finds[:_READ]:
-            session = await self._session(find.hit["session_id"])
-            root = (session["root_id"] or session["id"]) if session else find.hit["session_id"]
-            known = found.get(root)
-            if passages >= _PASSAGES_IN_ALL or (known is None and len(found) >= limit):
+    async def conversations(self, finds: Sequence[Find], limit: int, window: int) -> list[dict[str, Any]]:
+        """Return at most `limit` conversations, best find first. window: 0 leaves out what is around."""
+        rows = await self._db.get_messages_by_id(
+            [find.hit["id"] for find in finds[:_READ]], visible_to=self._visible_to
+        )
+        found: dict[str, list[tuple[Find, MessageRow]]] = {}
+        room = _PASSAGES_IN_ALL
+        for find in sorted(finds[:_READ], key=lambda find: find.hit["kind"] in _LATE):
+            row = rows.get(find.hit["id"])
+            root = find.hit["root_id"]
+            if row is None or not room or _repeats(row) or (root not in found and len(found) >= limit):
                 continue
-            if known is not None and len(known["matches"]) >= _PASSAGES:
+            passages = found.setdefault(root, [])
+            if len(passages) < _PASSAGES:
+                passages.append((find, row))
+                room -= 1
+        best = [passages[0] for passages in found.values()]
+        windows = await self._windows([row["id"] for _, row in best], window)
+        return [
+            await self._conversation(root, passages, around)
+            for (root, passages), around in zip(found.items(), windows, strict=True)
+        ]
+
+    async def by_title(
+        self, rows: Sequence[SessionListRow], known: Collection[str], limit: int, window: int
+    ) -> list[dict[str, Any]]:
+        """Return conversations that were found by their titles, as far as they are not known by their roots."""
+        results: list[dict[str, Any]] = []
+        for row in rows:
+            session = await self._session(row["id"])
+            root = (session["root_id"] if session else None) or row["id"]
+            first = await self._first(row["id"])
+            if root in known or first is None or len(results) >= limit:
                 continue
-            row = await self._row(find.hit)
-            if row is None or (row["role"] == "assistant" and (is_own(_text(row)) or _only_searches(row))):
-                continue
-            passages += 1
-            if known is None:
-                found[root] = known = await self._conversation(root, session, find.hit, row)
-            known["matches"].append(self._passage(find, row))
-        return list(found.values())
+            (around,) = await self._windows([first["id"]], window)
+            results.append(
+                {
+                    "session_id": row["id"],
+                    "title": row["title"],
+                    "preview": row["preview"],
+                    "when": self._when(row["last_active"]),
+                    "source": row["source"],
+                    "model": row["model"],
+                    "matched_role": "session_title",
+                    "match_message_id": first["id"],
+                    "snippet": row["title"],
+                    "matches": [],
+                }
+                | self._around(around, first["id"])
+            )
+        return results
 
     async def sessions(
         self, rows: Sequence[SessionListRow], here: Collection[str], question_id: int | None
@@ -84,24 +127,43 @@ class Results:
             if row["id"] not in here or question_id is None or not await self._begins_with(row["id"], question_id)
         ]
 
-    async def _conversation(
-        self, root: str, session: SessionRow | None, hit: SearchHit, row: MessageRow
-    ) -> dict[str, Any]:
-        place = await self._place(row["place_id"] or (session["place_id"] if session else None))
+    def facts(self, session: SessionRow) -> dict[str, Any]:
+        """Return what is told of a session that is read."""
         return {
+            "title": session["title"],
+            "when": self._when(session["started_at"]),
+            "source": session["source"],
+            "model": session["model"],
+        }
+
+    def messages(self, rows: Iterable[MessageRow], anchor: int | None = None) -> list[dict[str, Any]]:
+        """Return messages as they are stored; one that is too long is cut at its end."""
+        return [self._message(row, anchor, _WHOLE_CONTENT) for row in rows]
+
+    async def _conversation(
+        self, root: str, passages: Sequence[tuple[Find, MessageRow]], window: MessageWindow | None
+    ) -> dict[str, Any]:
+        hit, row = passages[0][0].hit, passages[0][1]
+        session = await self._session(hit["session_id"])
+        place = await self._place(row["place_id"] or (session["place_id"] if session else None))
+        result = {
             "session_id": hit["session_id"],
             "title": hit["title"],
             "preview": await self._preview(root),
             "when": self._when(hit["timestamp"]),
             "source": hit["source"],
+            "model": hit["model"],
             "place": None
             if place is None
             else {"platform": place.platform, "chat_type": place.chat_type, "name": place.name},
+            "matched_role": hit["role"],
             "match_message_id": hit["id"],
             "snippet": hit["snippet"],
-            "matches": [],
-            "messages": await self._around(row),
+            "matches": [self._passage(find, matching) for find, matching in passages],
         }
+        if root != hit["session_id"]:
+            result["parent_session_id"] = root
+        return result | self._around(window, hit["id"])
 
     def _passage(self, find: Find, row: MessageRow) -> dict[str, Any]:
         words = _FOUND.findall(find.hit["snippet"])
@@ -113,18 +175,36 @@ class Results:
             "complete": find.complete,
         }
 
-    async def _around(self, row: MessageRow) -> list[dict[str, Any]]:
-        before = await self._db.get_messages_before(row["session_id"], row["id"], _AROUND_ROWS)
-        after = await self._db.get_messages_after(row["session_id"], row["id"], _AROUND_ROWS)
-        window = [*_spoken(before)[-_AROUND:], row, *_spoken(after)[:_AROUND]]
-        return [
-            {"id": near["id"], "role": near["role"], "content": one_line(_text(near), _AROUND_CONTENT)}
-            for near in window
-        ]
+    async def _windows(self, ids: Sequence[int], size: int) -> list[MessageWindow | None]:
+        if not size:
+            return [None] * len(ids)
+        return await self._db.get_windows(ids, size, ends=_ENDS, visible_to=self._visible_to)
 
-    async def _row(self, hit: SearchHit) -> MessageRow | None:
-        rows = await self._db.get_messages_after(hit["session_id"], hit["id"] - 1, 1)
-        return rows[0] if rows and rows[0]["id"] == hit["id"] else None
+    def _around(self, window: MessageWindow | None, anchor: int) -> dict[str, Any]:
+        if window is None:
+            return {}
+        return {
+            "bookend_start": [self._message(row, None, _AROUND_CONTENT) for row in window["start"]],
+            "messages": [self._message(row, anchor, _AROUND_CONTENT) for row in window["messages"]],
+            "bookend_end": [self._message(row, None, _AROUND_CONTENT) for row in window["end"]],
+            "messages_before": window["messages_before"],
+            "messages_after": window["messages_after"],
+        }
+
+    def _message(self, row: MessageRow, anchor: int | None, most: int) -> dict[str, Any]:
+        text = _text(row)
+        told: dict[str, Any] = {
+            "id": row["id"],
+            "role": row["role"],
+            "when": self._when(row["timestamp"]),
+            "content": text if len(text) <= most else text[: most - 1] + "…",
+        }
+        if len(text) > most:
+            told["cut"] = len(text)
+        if row["tool_calls"]:
+            told["tool_calls"] = [_called(call, most) for call in row["tool_calls"]]
+        told |= {name: value for name in ("tool_name", "tool_call_id") if (value := row.get(name))}
+        return told | ({"anchor": True} if row["id"] == anchor else {})
 
     async def _preview(self, root: str) -> str:
         first = await self._first(root)
@@ -136,7 +216,7 @@ class Results:
         return first is not None and first["id"] == message_id
 
     async def _first(self, root: str) -> MessageRow | None:
-        rows = await self._db.get_messages_after(root, 0, _AROUND_ROWS)
+        rows = await self._db.get_messages_after(root, 0, _FIRST_ROWS)
         return next((row for row in rows if row["role"] == "user"), None)
 
     async def _session(self, session_id: str) -> SessionRow | None:
@@ -158,19 +238,26 @@ class Results:
             return ""
 
 
-def _spoken(rows: Sequence[MessageRow]) -> list[MessageRow]:
-    return [row for row in rows if row["role"] in {"user", "assistant"} and _text(row)]
-
-
-def _only_searches(row: MessageRow) -> bool:
-    """Whether a message is nothing but calls of the search itself."""
+def _repeats(row: MessageRow) -> bool:
+    """Whether a message only repeats what others said, or is nothing but calls of the search itself."""
+    if row["role"] != "assistant":
+        return False
     calls = row["tool_calls"]
-    return isinstance(calls, list) and bool(calls) and not _text(row) and all(map(_is_search, calls))
+    searches = isinstance(calls, list) and bool(calls) and not _text(row) and all(map(_is_search, calls))
+    return searches or is_own(_text(row))
 
 
 def _is_search(call: Any) -> bool:
     function = call.get("function") if isinstance(call, Mapping) else None
     return isinstance(function, Mapping) and function.get("name") == SEARCH_TOOL
+
+
+def _called(call: Any, most: int) -> Any:
+    """A call with its name and the beginning of its arguments."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return str(call)[:most]
+    return {"name": function.get("name"), "arguments": str(function.get("arguments") or "")[:most]}
 
 
 def _text(row: MessageRow) -> str:

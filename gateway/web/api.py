@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 from starlette.routing import Route
 
+from gateway.tools.finding import Finder
 from gateway.web.events import MAX_STREAMS, EventStream, Streams
 from gateway.web.follow import notice_shown
 from gateway.web.render import marked
@@ -99,7 +100,7 @@ class Api:
         return SafeJSONResponse({"sessions": [_listed(row) for row in rows[:limit]], "more": len(rows) > limit})
 
     async def search(self, request: Request) -> Response:
-        """Sessions by title and messages by words; `problem` says why messages could not be searched."""
+        """Sessions by title and messages by words; `problem` says why not all messages could be searched."""
         query = request.query_params.get("q", "").strip()[:_MAX_QUERY]
         if not query:
             return SafeJSONResponse({"sessions": [], "hits": [], "problem": None})
@@ -108,12 +109,12 @@ class Api:
         problem = None
         hits: list[dict[str, Any]] = []
         try:
-            found = await self._facade.db.search_messages(
-                query, role_filter=_SPOKEN, limit=_HITS, visible_to=visible_to
-            )
+            found = await Finder(self._facade.db, visible_to).find(query, _SPOKEN)
         except QueryError as error:
             problem = str(error)
         else:
+            if found.relaxed:
+                problem = "Nothing has all these words; these come closest."
             hits = [
                 {
                     "id": hit["id"],
@@ -124,7 +125,7 @@ class Api:
                     "time": hit["timestamp"],
                     "html": marked(hit["snippet"]),
                 }
-                for hit in found
+                for hit in (find.hit for find in found.finds[:_HITS])
             ]
         return SafeJSONResponse({"sessions": [_listed(row) for row in rows], "hits": hits, "problem": problem})
 

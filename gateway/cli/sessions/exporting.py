@@ -23,9 +23,10 @@ import typer
 
 from gateway.cli.options import Everything, Source
 from gateway.cli.output import as_json
-from gateway.cli.running import fail
+from gateway.cli.running import fail, settings_of_home
 from gateway.cli.sessions.common import app, on_store, one_session
 from gateway.phrases import plural
+from session_store.redaction import redact_value
 
 if TYPE_CHECKING:
     from session_store import SessionDB, SessionExport, Visibility
@@ -45,7 +46,8 @@ def export(
     everything: Everything = False,
 ) -> None:
     """Write sessions with their messages as JSON lines, one session a line."""
-    choice, place = Choice(session, source), Target(target, force)
+    _, settings = settings_of_home()
+    choice, place = Choice(session, source, redacted=settings.redact != "off"), Target(target, force)
     count = on_store(lambda db, visible_to: _export(db, visible_to, choice, place), everything=everything)
     if target != "-":
         typer.echo(f"{plural(count, 'session')} written to {target}.", err=True)
@@ -59,7 +61,8 @@ async def _export(db: SessionDB, visible_to: Visibility | None, choice: Choice, 
     try:
         await anyio.to_thread.run_sync(target.begin)
         while exported is not None:
-            await anyio.to_thread.run_sync(target.write, as_json(exported) + "\n")
+            shown = redact_value(exported) if choice.redacted else exported
+            await anyio.to_thread.run_sync(target.write, as_json(shown) + "\n")
             count += 1
             exported = await anext(chosen, None)
         await anyio.to_thread.run_sync(target.finish)
@@ -82,10 +85,11 @@ async def _chosen(db: SessionDB, visible_to: Visibility | None, choice: Choice) 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is exported: the session that `ref` means, else all of a source, else all."""
+    """What is exported: the session that `ref` means, else all of a source, else all; perhaps without secrets."""
 
     ref: str | None
     source: str | None
+    redacted: bool
 
 
 class Target:

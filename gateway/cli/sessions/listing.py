@@ -23,7 +23,7 @@ from gateway.spending import spent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from session_store import MessageRow, SessionDB, SessionListRow, Visibility
+    from session_store import MessageRow, SessionDB, SessionListRow, SessionStats, Visibility
 
 __all__ = ["list_sessions", "print_table", "show", "stats"]
 
@@ -163,10 +163,14 @@ def _shown(row: MessageRow) -> str:
 
 @app.command("stats")
 def stats(*, as_json: AsJson = False) -> None:
-    """Show totals, sessions by entrance, and the size of the store."""
-    data = on_store(lambda db, _: db.stats())
+    """Show totals, sessions by entrance, the state of the search index and the size of the store."""
+
+    async def work(db: SessionDB, _: Visibility | None) -> tuple[SessionStats, str]:
+        return await db.stats(), await db.health.index()
+
+    data, index = on_store(work)
     if as_json:
-        write_json(data)
+        write_json({**data, "search_index": index})
         return
     write(f"Total sessions: {data['sessions']}")
     write(f"Total messages: {data['messages']}")
@@ -174,4 +178,7 @@ def stats(*, as_json: AsJson = False) -> None:
         write(f"  {source}: {plural(count, 'session')}")
     if data["usage"]["calls"]:
         write(spent(data["usage"]))
+    write(f"Search index: {index}")
+    if index.startswith("broken"):
+        write("  Search reads the newest messages meanwhile. Build it anew: threadline sessions repair --search")
     write(f"Database size: {data['size_bytes'] / 1_000_000:.1f} MB")

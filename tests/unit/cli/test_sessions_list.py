@@ -197,11 +197,17 @@ def test_stats_count_everything(threadline: Threadline, fill: Fill) -> None:
     lines = threadline("sessions", "stats").stdout.splitlines()
     data = json.loads(threadline("sessions", "stats", "--json").stdout)
 
-    assert lines[:-1] == ["Total sessions: 3", "Total messages: 3", "  cli: 2 sessions", "  telegram: 1 session"]
+    assert lines[:-1] == [
+        "Total sessions: 3",
+        "Total messages: 3",
+        "  cli: 2 sessions",
+        "  telegram: 1 session",
+        "Search index: ok",
+    ]
     assert lines[-1].startswith("Database size: ")
     assert data.pop("size_bytes") > 0
     assert data.pop("usage")["calls"] == 0
-    assert data == {"sessions": 3, "messages": 3, "by_source": {"cli": 2, "telegram": 1}}
+    assert data == {"sessions": 3, "messages": 3, "by_source": {"cli": 2, "telegram": 1}, "search_index": "ok"}
 
 
 def test_what_models_cost_is_shown_with_a_session_and_in_the_totals(threadline: Threadline, fill: Fill) -> None:

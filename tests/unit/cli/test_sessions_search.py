@@ -1,4 +1,4 @@
-"""`threadline sessions search`: strict words, newest first, as people and as programs read it."""
+"""`threadline sessions search`: words, orders and what comes closest, as people and as programs read it."""
 
 from __future__ import annotations
 
@@ -61,3 +61,29 @@ def test_a_query_without_words_is_wrong_usage(threadline: Threadline, fill: Fill
 
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr
+
+
+def test_what_comes_closest_is_shown_when_nothing_has_all_words(threadline: Threadline, fill: Fill) -> None:
+    """Said before it; a program is told with each hit."""
+    fill(talk)
+
+    done = threadline("search", "deploying", "kubernetes")
+
+    assert done.stdout.startswith("Nothing has all these words; these come closest:\n")
+    assert ">>>deploy<<<" in done.stdout
+    hits = json.loads(threadline("search", "deploying", "kubernetes", "--json").stdout)
+    assert {hit["complete"] for hit in hits} == {False}
+    assert [hit["complete"] for hit in json.loads(threadline("search", "script", "--json").stdout)] == [True]
+
+
+def test_the_order_can_be_chosen(threadline: Threadline, fill: Fill) -> None:
+    """Newest first by default."""
+    fill(talk)
+
+    def found(*more: str) -> list[str]:
+        return [hit["session_id"] for hit in json.loads(threadline("search", "deploy", "--json", *more).stdout)]
+
+    assert found() == found("--sort", "newest") == ["s2", "s1"]
+    assert found("--sort", "oldest") == ["s1", "s2"]
+    assert sorted(found("--sort", "best")) == ["s1", "s2"]
+    assert threadline("search", "deploy", "--sort", "worst").exit_code == 2

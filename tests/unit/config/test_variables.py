@@ -228,7 +228,7 @@ def test_every_setting_can_be_set_by_its_variable(tmp_path: Path) -> None:
             "THREADLINE_PLATFORMS__EMAIL__TRUST_FROM": "true",
         }
     }
-    by_default = {"agent.kind": "recall", "busy": "queue"}
+    by_default = {"agent.kind": "recall", "busy": "queue", "redact": "off"}
     for key in catalogue().below():
         if not key.leaf or ANY_NAME in key.path:
             continue

@@ -70,7 +70,7 @@ async def test_the_tools_see_what_the_asker_sees_and_not_the_question(db: Sessio
     await db.create_session("other", "cli", owner="p2")
     await db.append_message("other", "user", "tea of somebody else")
     context = await Contexts(db, limit=LIMIT).build("tip", "t", "where is tea?", OWNER, question)
-    result = json.loads(await context.tools.call("session_search", {"query": "tea"}))
+    result = json.loads(await context.tools.call("session_search", {"query": "tea", "include_current": True}))
     assert [[match["content"] for match in found["matches"]] for found in result["results"]] == [["tea is in the box"]]
 
 

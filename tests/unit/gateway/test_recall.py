@@ -103,7 +103,8 @@ async def test_a_question_calls_the_tool_for_real() -> None:
     assert call["type"] == "function"
     assert call["function"]["name"] == "session_search"
     assert json.loads(call["function"]["arguments"]) == tools.calls[0][1]
-    assert tools.calls == [("session_search", {"query": "deploy script", "limit": 10, "role_filter": "user"})]
+    arguments = {"query": "deploy script", "limit": 10, "role_filter": "user", "include_current": True, "window": 0}
+    assert tools.calls == [("session_search", arguments)]
     assert result == ToolResult(call["id"], "session_search", tools.answers[0])
     assert isinstance(final, Final)
     assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == final.text

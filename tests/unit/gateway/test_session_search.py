@@ -56,6 +56,7 @@ async def test_a_result_tells_where_when_and_what(db: SessionDB, tool: SessionSe
         "query": "deploy script",
         "relaxed": False,
         "approximate": False,
+        "stopped": False,
         "count": 1,
         "results": [
             {
@@ -64,7 +65,9 @@ async def test_a_result_tells_where_when_and_what(db: SessionDB, tool: SessionSe
                 "preview": "first words of it",
                 "when": "2023-11-14 22:14",
                 "source": "telegram",
+                "model": None,
                 "place": {"platform": "telegram", "chat_type": "group", "name": "Ops"},
+                "matched_role": "user",
                 "match_message_id": found,
                 "snippet": "the >>>deploy<<< >>>script<<< is x.sh",
                 "matches": [
@@ -76,11 +79,21 @@ async def test_a_result_tells_where_when_and_what(db: SessionDB, tool: SessionSe
                         "complete": True,
                     }
                 ],
+                "bookend_start": [],
                 "messages": [
-                    {"id": found - 1, "role": "user", "content": "first words of it"},
-                    {"id": found, "role": "user", "content": "the deploy script is x.sh"},
-                    {"id": found + 1, "role": "assistant", "content": "understood"},
+                    {"id": found - 1, "role": "user", "when": "2023-11-14 22:13", "content": "first words of it"},
+                    {
+                        "id": found,
+                        "role": "user",
+                        "when": "2023-11-14 22:14",
+                        "content": "the deploy script is x.sh",
+                        "anchor": True,
+                    },
+                    {"id": found + 1, "role": "assistant", "when": "2023-11-14 22:15", "content": "understood"},
                 ],
+                "bookend_end": [],
+                "messages_before": 0,
+                "messages_after": 0,
             }
         ],
     }
@@ -204,13 +217,14 @@ async def test_only_what_the_asker_may_see_is_found(db: SessionDB) -> None:
 
 
 async def test_the_question_itself_is_left_out_of_its_own_conversation(db: SessionDB) -> None:
-    """Earlier messages of the current conversation are found, the question and what follows it are not."""
+    """The current conversation is left out; on request its earlier messages are found, but not the question."""
     await say(db, "a", "tea is in the box")
     (question,) = await say(db, "a", "tea please")
     await say(db, "a", "tea after it", role="assistant")
     await say(db, "b", "other tea")
     here = SessionSearchTool(db, OWNER, "a", question_id=question)
-    assert contents(await search(here, query="tea")) == [["other tea"], ["tea is in the box"]]
+    assert contents(await search(here, query="tea")) == [["other tea"]]
+    assert contents(await search(here, query="tea", include_current=True)) == [["other tea"], ["tea is in the box"]]
     elsewhere = SessionSearchTool(db, OWNER, None, question_id=question)
     assert "tea please" in contents(await search(elsewhere, query="tea"))[1]
 
@@ -247,7 +261,7 @@ async def test_a_long_passage_is_cut_around_the_words(db: SessionDB, tool: Sessi
     (passage,) = contents(result)[0]
     assert "the teapot is blue" in passage
     assert len(passage) <= 600
-    assert all(len(message["content"]) <= 240 for message in result["results"][0]["messages"])
+    assert all(len(message["content"]) <= 300 for message in result["results"][0]["messages"])
 
 
 async def test_multimodal_content_is_told_as_text(db: SessionDB, tool: SessionSearchTool) -> None:
@@ -288,6 +302,133 @@ async def test_a_conversation_with_nothing_but_the_question_is_not_listed(db: Se
     assert [
         row["session_id"] for row in (await search(SessionSearchTool(db, OWNER, "b", question_id=later)))["results"]
     ] == ["b", "a"]
+
+
+async def test_scrolling_shows_a_window_and_shares_its_boundary(db: SessionDB, tool: SessionSearchTool) -> None:
+    """The messages around one, which is marked once; from the last of them the next window goes on."""
+    ids = await say(db, "a", *[f"message {number}" for number in range(30)])
+    first = await search(tool, session_id="a", around_message_id=ids[10], window=3)
+    assert (first["success"], first["mode"], first["session_id"], first["window"]) == (True, "scroll", "a", 3)
+    assert [message["id"] for message in first["messages"]] == ids[7:14]
+    assert [message["id"] for message in first["messages"] if message.get("anchor")] == [ids[10]]
+    assert (first["messages_before"], first["messages_after"]) == (7, 16)
+    assert "bookend_start" not in first
+    then = await search(tool, session_id="a", around_message_id=ids[13], window=3)
+    assert then["messages"][3] == first["messages"][-1] | {"anchor": True}
+    for window, count in ((0, 3), (99, 30), (None, 11), ("2", 5)):
+        found = await search(tool, session_id="a", around_message_id=ids[15], window=window)
+        assert len(found["messages"]) == count
+
+
+async def test_scrolling_needs_a_message_of_that_session(db: SessionDB, tool: SessionSearchTool) -> None:
+    """What is unknown, elsewhere or somebody else's is one plain sentence, and gives nothing away."""
+    await say(db, "a", "tea")
+    (other,) = await say(db, "b", "milk")
+    (theirs,) = await say(db, "c", "secret", owner="p2")
+    for session_id, anchor in (("a", other), ("a", theirs), ("a", 10**9), ("a", "x"), ("c", theirs), ("nowhere", 1)):
+        result = await search(tool, session_id=session_id, around_message_id=anchor)
+        assert result["success"] is False
+        assert result["error"].startswith("There is no ")
+        assert "secret" not in result["error"]
+    hidden = await search(tool, session_id="c")
+    unknown = await search(tool, session_id="d")
+    assert hidden["error"].replace("“c”", "“d”") == unknown["error"]
+
+
+async def test_a_message_of_a_continued_conversation_is_found_in_its_segment(
+    db: SessionDB, tool: SessionSearchTool
+) -> None:
+    """Any id of the conversation leads there; the result says so."""
+    (early,) = await say(db, "root", "early words")
+    await db.end_session("root", "compression")
+    await db.create_session("tip", "cli", owner="owner", parent_session_id="root")
+    await db.append_message("tip", "user", "later words")
+    found = await search(tool, session_id="tip", around_message_id=early)
+    assert (found["session_id"], found["messages"][0]["content"]) == ("root", "early words")
+    assert "root" in found["note"]
+
+
+async def test_reading_shows_how_a_session_begins_and_ends(db: SessionDB, tool: SessionSearchTool) -> None:
+    """All of a short one; twenty and ten messages of a long one, and how many were left out."""
+    await say(db, "short", "one", "two")
+    ids = await say(db, "long", *[f"message {number}" for number in range(50)])
+    short, long = await search(tool, session_id="short", query="ignored"), await search(tool, session_id="long")
+    assert (short["mode"], short["message_count"], short["left_out"]) == ("read", 2, 0)
+    assert [message["content"] for message in short["messages"]] == ["one", "two"]
+    assert (long["message_count"], long["left_out"]) == (50, 20)
+    assert [message["id"] for message in long["messages"]] == [*ids[:20], *ids[40:]]
+    assert long["session"]["source"] == "cli"
+
+
+async def test_what_is_stored_is_told_with_its_calls(db: SessionDB, tool: SessionSearchTool) -> None:
+    """Tool calls and results keep their names and ids; a text that is too long is cut and says how long it is."""
+    call = {"id": "c1", "type": "function", "function": {"name": "shell", "arguments": '{"command": "ls"}'}}
+    await say(db, "a", "x" * 5000)
+    await db.append_message("a", "assistant", None, tool_calls=[call])
+    await db.append_message("a", "tool", "file.txt", tool_name="shell", tool_call_id="c1")
+    long, called, told = (await search(tool, session_id="a"))["messages"]
+    assert (len(long["content"]), long["cut"]) == (2000, 5000)
+    assert called["tool_calls"] == [{"name": "shell", "arguments": '{"command": "ls"}'}]
+    assert (told["content"], told["tool_name"], told["tool_call_id"]) == ("file.txt", "shell", "c1")
+
+
+async def test_a_discovery_shows_how_the_session_began_and_ended(db: SessionDB, tool: SessionSearchTool) -> None:
+    """Three messages at each end, never those of the window, with the counts of what lies before and after it."""
+    ids = await say(db, "a", *["filler" if number != 20 else "the teapot" for number in range(40)])
+    (result,) = (await search(tool, query="teapot"))["results"]
+    assert [message["id"] for message in result["bookend_start"]] == ids[:3]
+    assert [message["id"] for message in result["messages"]] == ids[15:26]
+    assert [message["id"] for message in result["bookend_end"]] == ids[37:]
+    assert (result["messages_before"], result["messages_after"]) == (15, 14)
+    (bare,) = (await search(tool, query="teapot", window=0))["results"]
+    assert not {"messages", "bookend_start", "bookend_end"} & set(bare)
+    (near,) = (await search(tool, query="teapot", window=19))["results"]
+    assert [message["id"] for message in near["bookend_start"]] == ids[:1]
+    assert near["bookend_end"] == []
+
+
+async def test_scheduled_and_tool_sessions_come_after_what_people_said(db: SessionDB, tool: SessionSearchTool) -> None:
+    """However new they are; alone they are found as any other."""
+    await say(db, "said", "tea")
+    await db.create_session("cron", "cli", owner="owner", kind="scheduled")
+    await say(db, "cron", "tea", "milk")
+    assert [found["session_id"] for found in (await search(tool, query="tea"))["results"]] == ["said", "cron"]
+    assert [found["session_id"] for found in (await search(tool, query="milk"))["results"]] == ["cron"]
+
+
+async def test_a_title_is_found_too(db: SessionDB, tool: SessionSearchTool) -> None:
+    """After what was said, as long as there is room; it shows how the session begins."""
+    await say(db, "a", "hello there")
+    await db.set_session_title("a", "Kitchen plans")
+    await say(db, "b", "kitchen sink")
+    results = (await search(tool, query="kitchen"))["results"]
+    assert [(found["session_id"], found["matched_role"]) for found in results] == [
+        ("b", "user"),
+        ("a", "session_title"),
+    ]
+    assert results[1]["messages"][0]["content"] == "hello there"
+    assert (await search(tool, query="kitchen", limit=1))["count"] == 1
+
+
+async def test_a_question_is_answered_by_what_stands_beside_its_words(db: SessionDB, tool: SessionSearchTool) -> None:
+    """Other forms of the words, and the turn after a question, count; said to be relaxed."""
+    await say(db, "a", "did you adopt a dog?", "yes, on Monday, from the shelter", "nice weather")
+    await say(db, "b", "we adopted a wonderful dog last spring")
+    result = await search(tool, query="When were the dogs adopted?")
+    assert result["relaxed"] is True
+    found = {match["content"] for session in result["results"] for match in session["matches"]}
+    assert {"we adopted a wonderful dog last spring", "yes, on Monday, from the shelter"} <= found
+
+
+async def test_a_search_that_was_stopped_says_so(
+    db: SessionDB, tool: SessionSearchTool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it has until then."""
+    await say(db, "a", "tea")
+    monkeypatch.setattr("session_store.search.SEARCH_TIME", -1.0)
+    result = await search(tool, query="tea")
+    assert (result["success"], result["stopped"]) == (True, True)
+    assert "two seconds" in result["note"]
 
 
 async def test_times_are_written_in_the_zone_asked_for(db: SessionDB) -> None:
@@ -355,5 +496,14 @@ async def test_the_toolbox_knows_its_tools(db: SessionDB) -> None:
 def test_the_schema_names_every_argument_that_is_read() -> None:
     """What a model is told is what the tool understands."""
     properties = SESSION_SEARCH_SCHEMA["function"]["parameters"]["properties"]
-    assert set(properties) == {"query", "limit", "sort", "role_filter"}
-    assert properties["limit"]["maximum"] == 10
+    assert set(properties) == {
+        "query",
+        "limit",
+        "sort",
+        "role_filter",
+        "include_current",
+        "session_id",
+        "around_message_id",
+        "window",
+    }
+    assert (properties["limit"]["maximum"], properties["window"]["maximum"]) == (10, 20)

@@ -72,7 +72,7 @@ async def test_tools_in_a_room_see_only_the_room(hall: Hall) -> None:
     seen: dict[str, str] = {}
 
     async def play(context: AgentContext) -> AsyncIterator[AgentEvent]:
-        seen[context.text] = await context.tools.call("session_search", {"query": "zebra"})
+        seen[context.text] = await context.tools.call("session_search", {"query": "zebra", "include_current": True})
         yield Final("ok")
 
     async with hall.running():

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from session_store import index
-from session_store.rows import SearchHit
+from session_store.rows import SearchHits
 from session_store.search import Search
 from session_store.tx import Param, Row, Rx, Tx, dict_row
 
@@ -125,7 +125,7 @@ class Bench:
 
     # --- looking ---
 
-    def search(self, query: Any, *args: Any, **options: Any) -> list[SearchHit]:
+    def search(self, query: Any, *args: Any, **options: Any) -> SearchHits:
         """What the public search gives."""
         return finish(self._search.search_messages(query, *args, **options))
 

@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 
-from session_store.errors import InvalidArgument, StoreBusy
+from session_store.errors import InvalidArgument
 from session_store.models import Visibility
 from tests.unit.search.bench import Bench
 
 ANN, ROOM = "p0000000000aa", "r0000000000aa"
+
+#: Twenty thousand messages in one go.
+MANY = """
+WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+INSERT INTO messages (session_id, role, content, timestamp) SELECT 's', 'user', 'common', n FROM numbers
+"""
 
 
 def seen_by(*owners: str, room: str | None = None) -> Visibility:
@@ -74,6 +80,8 @@ def test_a_hit_tells_where_it_was_said(bench: Bench) -> None:
         "model": "a-model",
         "session_started": 5.0,
         "title": "title of s",
+        "root_id": "s",
+        "kind": "live",
         "approximate": False,
     }
 
@@ -259,15 +267,26 @@ def test_long_tool_output_is_found_by_head_and_tail(bench: Bench) -> None:
         assert f">>>{query}<<<" in hit["snippet"]
 
 
-def test_a_search_that_takes_too_long_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part of the answer would look like the whole of it."""
+def test_a_search_that_takes_too_long_is_stopped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives what it has until then, and says so: a part must not look like the whole."""
     bench.session()
     for _ in range(20):
-        bench.add("near 50 miss")
+        bench.add("near 50% miss")
+    assert not bench.search("50%").stopped
     seconds = iter(range(1000))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
-    with pytest.raises(StoreBusy, match="too long"):
-        bench.found("50%")
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds) / 2)
+    hits = bench.search("50%")
+    assert 0 < len(hits) < 20
+    assert hits.stopped
+
+
+def test_a_query_that_sqlite_works_at_for_long_is_interrupted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also before there is a first row to look at."""
+    bench.session()
+    bench.write(lambda tx: tx.run(MANY))
+    monkeypatch.setattr("session_store.search.SEARCH_TIME", 0.0)
+    hits = bench.search("common", role_filter=["tool"])
+    assert (list(hits), hits.stopped) == ([], True)
 
 
 def test_odd_characters_are_searchable_around(bench: Bench) -> None:
@@ -284,3 +303,52 @@ def test_odd_characters_are_searchable_around(bench: Bench) -> None:
     assert bench.found("🦄") == [pair]
     assert bench.found("alpha\0omega") == [nul]
     bench.check_integrity()
+
+
+def test_hits_come_in_the_order_that_was_asked_for(bench: Bench) -> None:
+    """Newest and oldest first by id; by relevance those that say more about it, equals newest first."""
+    bench.session()
+    twice = bench.add("tea, and tea once more")
+    long = bench.add("tea among " + "many other words " * 40)
+    short = bench.add("tea in short")
+    again = bench.add("tea in short")
+    assert bench.found("tea") == bench.found("tea", sort="newest") == [again, short, long, twice]
+    assert bench.found("tea", sort="oldest") == [twice, long, short, again]
+    assert bench.found("tea", sort="relevance") == [twice, again, short, long]
+    assert bench.found("tea", sort="oldest", limit=2, offset=1) == [long, short]
+    with pytest.raises(InvalidArgument, match="Use one of: relevance, newest, oldest"):
+        bench.search("tea", sort="best")
+
+
+def test_relevance_pages_neither_repeat_nor_leave_out(bench: Bench) -> None:
+    """Beyond the hundred that are put in order the rest follows."""
+    bench.session()
+    ids = [bench.add("tea " * (1 + number % 3)) for number in range(130)]
+    pages = [one for offset in range(0, 140, 20) for one in bench.found("tea", sort="relevance", offset=offset)]
+    assert sorted(pages) == ids
+    assert pages[100:] == ids[29::-1]
+
+
+def test_oldest_first_holds_for_what_is_not_indexed_and_for_scans(bench: Bench) -> None:
+    """Whichever way a message is found."""
+    bench.session()
+    one, other = bench.add("green tea"), bench.add("🍵 teapot")
+    late = bench.foreign_add("foreign tea 🍵")
+    assert bench.found("tea", sort="oldest") == [one, late]
+    assert bench.found("🍵", sort="oldest") == [other, late]
+    assert bench.found("eapo OR een", sort="oldest") == [one, other]
+
+
+def test_sessions_and_persons_are_filters(bench: Bench) -> None:
+    """A session by its id; a person's sessions, and what they said in those of others."""
+    mine = bench.add("tea", session=bench.session("mine", owner=ANN))
+    room = bench.session("room", owner=ROOM, room=ROOM)
+    theirs = bench.add("tea", session=room)
+    said = bench.add("tea", session=room)
+    bench.foreign("UPDATE messages SET person_id = ? WHERE id = ?", ANN, said)
+    assert bench.found("tea", sessions=["mine"]) == [mine]
+    assert bench.found("tea", sessions=["room", "mine"]) == [said, theirs, mine]
+    assert bench.found("tea", sessions=[]) == bench.found("tea", sessions=["nowhere"]) == []
+    assert bench.found("tea", person=ANN) == [said, mine]
+    assert bench.found("tea", person=ANN, visible_to=seen_by(ROOM)) == [said]
+    assert bench.found("ea", sessions=["room"], sort="oldest") == [theirs, said]

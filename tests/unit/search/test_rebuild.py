@@ -212,5 +212,8 @@ def test_a_scan_is_bounded_in_time(bench: Bench, monkeypatch: pytest.MonkeyPatch
     filled(bench, 300)
     bench.apply(lambda tx: index.mark_broken(tx, "a test"))
     ticks = iter(range(1000))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
-    assert bench.found("common", limit=1000) == list(range(300, 100, -1))
+    monkeypatch.setattr(time, "monotonic", lambda: next(ticks) / 100)
+    hits = bench.search("common", limit=1000)
+    assert [hit["id"] for hit in hits] == list(range(300, 300 - len(hits), -1))
+    assert 100 < len(hits) < 300
+    assert hits.stopped
