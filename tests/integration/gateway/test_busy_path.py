@@ -140,6 +140,33 @@ async def test_who_waits_is_told_once_also_over_a_kill(
     assert list(dict.fromkeys(texts(telegram))) == ["answer to one", WAITING, "answer to two", "answer to three"]
 
 
+async def test_texts_in_a_row_are_one_turn_also_over_a_kill(
+    home: Path, tmp_path: Path, telegram: TelegramEmulator, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it waits for more: the next one waits for the rest of the window, and answers all together."""
+    gateway = held(tmp_path, telegram, monkeypatch, home, merge_window=8)
+    await gateway.let_go()
+    async with gateway.process.running():
+        telegram.say("one")
+        telegram.say("two")
+        await confirmed(telegram)
+        await gateway.process.kill()
+    assert telegram.sent == []
+    async with gateway.process.running():
+        telegram.say("three")
+        await telegram.until(lambda: telegram.sent, BOUND)
+        await gateway.process.kill()
+    async with gateway.process.running():
+        telegram.say("four")
+        await telegram.until(lambda: "answer to four" in texts(telegram), BOUND)
+        assert await gateway.process.stop() == 0
+    # A kill inside the send may show one part twice.
+    assert list(dict.fromkeys(texts(telegram))) == ["answer to one, two, three", "answer to four"]
+    assert len(elsewhere("SELECT id FROM turns")) == 2
+    assert said(elsewhere) == ["one\n\ntwo\n\nthree", "four"]
+    assert {row["state"] for row in elsewhere("SELECT state FROM inbox")} == {"done"}
+
+
 async def test_what_a_platform_refused_is_sent_when_a_person_says_so(
     configured: Path, telegram: TelegramEmulator
 ) -> None:
