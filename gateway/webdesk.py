@@ -72,7 +72,7 @@ class WebDesk:
             return await self._command(session_id, call, replace(event, kind="command"), client_id)
         if call is not None:
             event = replace(event, kind="command")
-            self.live.notice(chosen, "Answering your last message again.", reply_to=client_id)
+            self.live.notice(await self._tip(chosen), "Answering your last message again.", reply_to=client_id)
         accepted = await self.db.inbox.accept(event)
         if accepted.created:
             return chosen
@@ -84,16 +84,20 @@ class WebDesk:
         known = await self.db.inbox.known((event.place.platform, event.place.account), event.dedupe_key)
         shown_in = session_id or (known["session_id"] if known is not None else None) or event.session_id or ""
         if known is not None:
-            self.live.notice(shown_in, "This was done already, before the gateway was restarted.", reply_to=client_id)
+            self.live.notice(await self._tip(shown_in), "This was done already, before the gateway was restarted.", reply_to=client_id)
             return shown_in
         reply = await self._workshop.desk.local_command(self._place, OWNER, session_id, call, event=event)
         shown_in = session_id or reply.session_id or shown_in
-        self.live.notice(shown_in, reply.text, reply_to=client_id, goto=reply.session_id)
+        self.live.notice(await self._tip(shown_in), reply.text, reply_to=client_id, goto=reply.session_id)
         return shown_in
 
     async def stop(self, session_id: str) -> None:
         """Ask for the end of the running turn of this conversation, in whatever process it runs."""
         await self.db.control.request_stop(await self._root(session_id), OWNER)
+
+    async def _tip(self, session_id: str) -> str:
+        """Where the conversation goes on: what the gateway says in it is shown there, whichever id the page holds."""
+        return next(reversed(await self.db.conversation_of(session_id)), session_id)
 
     async def _root(self, session_id: str) -> str:
         session = await self.db.get_session(session_id)
