@@ -91,7 +91,12 @@ class Counter:
         """The command is done; its reply goes out, or is shown where there is nothing to send."""
         await self._db.inbox.complete(row["id"], outbox=outgoing(row, place, text), effects=effects)
         if place.platform in LOCAL_PLATFORMS:
-            self._live.notice(row["session_id"] or "", text, reply_to=row["payload"].get("message_id"))
+            tip = await self._session(row)
+            self._live.notice(
+                tip["id"] if tip is not None else row["session_id"] or "",
+                text,
+                reply_to=row["payload"].get("message_id"),
+            )
 
     async def local(  # noqa: PLR0913, PLR0917 - what there is to know of a call
         self,
@@ -106,7 +111,7 @@ class Counter:
 
         event: how it is recorded along with its effects, where it may be given again.
         """
-        session = await self._db.get_session(session_id) if session_id else None
+        session = await self._db.get_tip(session_id) if session_id else None
         deadline = time.monotonic() + LOCAL_WAIT
         while True:
             async with self._holding(call, session) as held:
@@ -143,7 +148,7 @@ class Counter:
     async def _session(self, row: InboxRow) -> SessionRow | None:
         if row["session_key"]:
             return await self._db.routes.session_for(row["session_key"])
-        return await self._db.get_session(row["session_id"]) if row["session_id"] else None
+        return await self._db.get_tip(row["session_id"]) if row["session_id"] else None
 
     @asynccontextmanager
     async def _holding(self, call: Call, session: SessionRow | None) -> AsyncIterator[Held | None]:

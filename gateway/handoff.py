@@ -278,7 +278,8 @@ class Handoffs:
         if done:
             _log.warning("handoff_ended", handoff=row["id"], state=state, error=error)
             if asked_at is not None and local:
-                self._workshop.live.notice(row["root_id"], words)
+                tip = await self._workshop.db.get_tip(row["root_id"])
+                self._workshop.live.notice(tip["id"] if tip is not None else row["root_id"], words)
 
 
 class _NoThread(Exception):

@@ -84,7 +84,11 @@ class WebDesk:
         known = await self.db.inbox.known((event.place.platform, event.place.account), event.dedupe_key)
         shown_in = session_id or (known["session_id"] if known is not None else None) or event.session_id or ""
         if known is not None:
-            self.live.notice(await self._tip(shown_in), "This was done already, before the gateway was restarted.", reply_to=client_id)
+            self.live.notice(
+                await self._tip(shown_in),
+                "This was done already, before the gateway was restarted.",
+                reply_to=client_id,
+            )
             return shown_in
         reply = await self._workshop.desk.local_command(self._place, OWNER, session_id, call, event=event)
         shown_in = session_id or reply.session_id or shown_in
@@ -97,7 +101,8 @@ class WebDesk:
 
     async def _tip(self, session_id: str) -> str:
         """Where the conversation goes on: what the gateway says in it is shown there, whichever id the page holds."""
-        return next(reversed(await self.db.conversation_of(session_id)), session_id)
+        tip = await self.db.get_tip(session_id)
+        return session_id if tip is None else tip["id"]
 
     async def _root(self, session_id: str) -> str:
         session = await self.db.get_session(session_id)

@@ -248,6 +248,14 @@ class Sessions:
         """Return the row of this very session, or None."""
         return await self._engine.read(lambda rx: session_row(rx, session_id))
 
+    async def get_tip(self, session_id: str) -> SessionRow | None:
+        """Return the row of the live last session of the conversation that a session belongs to, or None."""
+
+        def query(rx: Rx) -> SessionRow | None:
+            return None if session_row(rx, session_id) is None else session_row(rx, live_tip(rx, session_id))
+
+        return await self._engine.read(query)
+
     async def end_session(self, session_id: str, end_reason: str) -> bool:
         """End the session. The first reason stays: True if this call ended it, False if it had ended or is unknown."""
         return await self._engine.write(lambda tx: end_session_row(tx, session_id, end_reason))

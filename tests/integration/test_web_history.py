@@ -44,10 +44,8 @@ async def test_the_page_goes_on_through_compression_and_shows_no_more_what_was_t
         await expect(thread(page).get_by_text("Answering your last message again.")).to_be_visible()
         await expect(thread(page).get_by_text("Kept: The tulips are yellow", exact=True)).to_have_count(1)
         await expect(thread(page).get_by_text("The tulips are yellow", exact=True)).to_have_count(1)
-        await page.screenshot(path="/tmp/ctx_web.png")
 
         await send(page, "/branch Balcony")
         await expect(page).not_to_have_url(first)
         await expect(page.get_by_role("heading", name=re.compile("Balcony"))).to_be_visible()
         await say(page, "The box is blue")
-        await page.screenshot(path="/tmp/ctx_web2.png")

@@ -290,3 +290,17 @@ async def test_a_conversation_that_is_too_long_already_is_compressed_before_the_
     assert all(request.history[0]["role"] == "system" for request in hall.agent.summarized[1:])
     await hall.workshop.compressor.before_turn("session:long", None, session_id)
     assert await hall.db.conversation_of(session_id) == conversation
+
+
+async def test_a_command_given_with_an_older_id_of_a_conversation_is_about_where_it_goes_on(hall: Hall) -> None:
+    """A page or a terminal may hold any id of it."""
+    async with hall.running():
+        await ask(hall, "/new Garden", "one", "two")
+        first = await hall.session()
+        await ask(hall, "/compress")
+        await hall.workshop.desk.local_command(TERMINAL, OWNER, first["id"], Call("title", "Orchard"))
+        tip = await hall.session()
+    assert (tip["title"], tip["parent_session_id"]) == ("Orchard", first["id"])
+    kept = await hall.db.get_session(first["id"])
+    assert kept is not None
+    assert kept["title"] == "Garden"
