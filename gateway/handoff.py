@@ -69,7 +69,7 @@ class Handoffs:
         self._adapters = adapters
         self._running: set[int] = set()
         self._closing = anyio.Event()
-        self._bell = Bell(self._db)
+        self._bell = Bell(self._db, "handoffs")
 
     async def run(self) -> None:
         """Work requests until `close`; what is under way then is left for the next gateway."""

@@ -105,6 +105,7 @@ class Streaming:
         self._db = db
         self._live = live
         self._adapters = adapters
+        self._editors = {account: adapter for account, adapter in adapters.items() if isinstance(adapter, Edits)}
         self._shows: dict[str, _Show] = {}
         self._editing: dict[Account, int] = {}
         self._tasks: TaskGroup | None = None
@@ -150,11 +151,12 @@ class Streaming:
             await show.done.wait()
 
     def _show_of(self, work: Work) -> _Show | None:
-        adapter = self._adapters.get((work.place.platform, work.place.account))
+        account = work.place.platform, work.place.account
+        editor = self._editors.get(account)
         fence, session_id = work.claim.fence, work.claim.session_id
-        if fence is None or session_id is None or fence.turn_id in self._shows or adapter is None:
+        if fence is None or session_id is None or fence.turn_id in self._shows or editor is None:
             return None
-        return _Show(work, fence, session_id, adapter, adapter) if isinstance(adapter, Edits) else None
+        return _Show(work, fence, session_id, self._adapters[account], editor)
 
     async def _run(self, show: _Show) -> None:
         try:

@@ -19,6 +19,7 @@ from gateway.bell import Bell
 from gateway.cli.options import AsJson, sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run, fail, our_home, own_command, settings_of_home
+from gateway.garbage import spare_what_is_there
 from gateway.phrases import age, plural
 from gateway.platforms import served_accounts
 from session_store import SessionDB
@@ -48,6 +49,7 @@ def run() -> None:
     def announce(address: str) -> None:
         for line in _welcome(home, settings, address):
             typer.echo(line)
+        spare_what_is_there()
 
     async_run(Daemon(home, settings).run(announce))
 
