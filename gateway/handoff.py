@@ -22,7 +22,7 @@ from adapters.base import AdapterState, Gone, Refused, RetryLater, SendError, Un
 from gateway.agents.base import SummaryRequest
 from gateway.agents.digest import digest
 from gateway.bell import Bell
-from gateway.handoff_words import farewell, outcome, thread_title, welcome
+from gateway.handoff_words import farewell, moved, outcome, thread_title, welcome
 from gateway.places import LOCAL_PLATFORMS, place_of_ref, place_ref
 from session_store import Binding, FenceLost, NewMessage, NewOutbox, StoreError
 from session_store.handoffs import COMPLETE_SECONDS
@@ -232,7 +232,8 @@ class Handoffs:
                 fence=fence,
                 place=ref,
                 session_key=router.key(place, row["user_id"]),
-                message=NewMessage("assistant", text, finish_reason="handoff", op_id=f"handoff:{row['id']}"),
+                # The summary is for people; who reads the transcript has what it sums up.
+                message=NewMessage("assistant", moved(row, ref), finish_reason="handoff", op_id=f"handoff:{row['id']}"),
                 confirmation=NewOutbox(ref, "handoff", text),
                 farewell=farewell(row, ref, shared=False),
                 farewell_shared=farewell(row, ref, shared=True),

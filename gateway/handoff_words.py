@@ -11,7 +11,7 @@ from session_store import PlaceRef
 if TYPE_CHECKING:
     from session_store import HandoffRow, HistoryRow, RouteRow, SessionRow
 
-__all__ = ["farewell", "outcome", "place_words", "route_place", "step_words", "thread_title", "welcome"]
+__all__ = ["farewell", "moved", "outcome", "place_words", "route_place", "step_words", "thread_title", "welcome"]
 
 TITLE_CHARACTERS = 80
 
@@ -74,6 +74,11 @@ def farewell(handoff: HandoffRow, place: PlaceRef, *, shared: bool) -> str:
         )
     back = "" if shared else " `/resume` lists what you can take up here again."
     return f"This conversation goes on in {where}. What is said here from now on begins a new session.{back}"
+
+
+def moved(handoff: HandoffRow, place: PlaceRef) -> str:
+    """What stands in the transcript where the conversation moved."""
+    return f"This conversation {'is linked with' if handoff['kind'] == 'link' else 'goes on in'} {place_words(place)}."
 
 
 def outcome(handoff: HandoffRow) -> str:

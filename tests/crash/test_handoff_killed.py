@@ -68,7 +68,7 @@ async def arrived(world: TelegramWorld, home: Path, elsewhere: Elsewhere, sessio
     rows = elsewhere("SELECT session_id, content FROM messages ORDER BY id")
     assert {row["session_id"] for row in rows} == {session_id}
     assert [row["content"] for row in rows[:2]] == SAID
-    assert "goes on here" in rows[2]["content"]
+    assert rows[2]["content"] == "This conversation goes on in a thread of a direct chat on Telegram (“The key 1”)."
     assert [row["content"] for row in rows[3:4]] == ["It was moved"]
     assert len(rows) == 5
     assert elsewhere("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
