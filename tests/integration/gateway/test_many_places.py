@@ -81,7 +81,8 @@ async def test_one_conversation_goes_from_the_terminal_to_two_chats_and_back(
         await quiet(elsewhere)
         assert elsewhere("SELECT COUNT(*) AS n FROM inbox WHERE kind = 'message'") == [{"n": 5}]
         for text, at in (("The gate code is 4711", topic), ("And the alarm is off", direct)):
-            copies = [one for one in read_at(telegram if at is topic else slack, at) if text in one and "Answer" not in one]
+            heard = read_at(telegram if at is topic else slack, at)
+            copies = [one for one in heard if text in one and "Answer" not in one]
             assert len(copies) == 1, copies
 
         telegram.say("/handoff cli", topic)
