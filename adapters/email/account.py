@@ -5,11 +5,15 @@ Contract: immutable values, checked by the settings before they come here. The p
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 __all__ = ["MailAccount", "Server", "refused_login", "tls_context"]
+
+#: What stands before the words of an answer for programs.
+_CODE: Final = re.compile(r"\A\s*\[[A-Z-]+\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,8 @@ class MailAccount:
 
 
 def refused_login(account: MailAccount, server: Server, words: str) -> str:
-    """Return a sentence for people about a server that does not let this account in."""
+    """Return a sentence for people about a server that does not let this account in. words: what it said."""
+    words = _CODE.sub("", words).rstrip(". ")
     what, where = ("user name or password", "both under platforms.email")
     if account.token_command:
         what, where = "access token", "token_command and username under platforms.email"
