@@ -107,8 +107,8 @@ async def test_wrong_tokens_on_every_platform_are_one_sentence_each(home: Path, 
                 "telegram": "Telegram refused the token",
                 "slack": "Slack refused the bot_token of account 'main' (invalid_auth): put a valid one into platforms",
                 "discord": "Account 'main': Discord refuses the bot's token: check platforms.discord.token",
-                "email": "The mail server 127.0.0.1 refused the user name or password of agent@example.org (Authentication "
-                "failed); check both under platforms.email.",
+                "email": "The mail server 127.0.0.1 refused the user name or password of agent@example.org "
+                "(Authentication failed); check both under platforms.email.",
             },
         )
         answer = await threadline(home, "chat", "-q", "The key is under the mat")
