@@ -140,7 +140,9 @@ async def test_after_the_group_was_divided_everybody_still_reaches_what_was_shar
     assert all(answer.startswith("Going on with “Our plans”") for answer in taken)
     (row,) = elsewhere("SELECT s.owner = r.id AS rooms FROM sessions s, rooms r WHERE s.title = 'Our plans'")
     assert row["rooms"] == 1
-    led = elsewhere("SELECT session_key FROM routes r JOIN sessions s ON s.id = r.session_id WHERE title = 'Our plans'")
+    led = elsewhere(
+        "SELECT r.session_key FROM routes r JOIN sessions s ON s.id = r.session_id WHERE title = 'Our plans'"
+    )
     assert sorted(row["session_key"].rpartition("-5")[2] for row in led) == ["", ":user=42", ":user=43"]
 
 
