@@ -163,17 +163,18 @@ class Committer:
         return others
 
     def close(self, raw: sqlite3.Connection) -> None:
-        """Checkpoint, let SQLite refresh its statistics, and close, all under the ticket."""
+        """Checkpoint and close, all under the ticket.
+
+        No statistics are made for the planner: those of a small file would be taken for a large one's, and then whole
+        tables are read where an index would do. The queries say themselves which way they go.
+        """
         held = self._ticket.acquire(TICKET_WAIT)
         try:
             self._files.verify()
             if self.stopped is None and (held or not driver().safe_mode):
                 self.checkpoint(raw)
-                raw.execute("PRAGMA optimize").fetchall()
         except StoreLost:
             self._part_with_log(raw)
-        except driver().module.Error as error:
-            _LOG.info("Closed without fresh statistics: %s", error)
         finally:
             raw.close()
             if held:

@@ -31,37 +31,29 @@ WHERE COALESCE(s.last_active, s.started_at) >= ?3 AND (?4 IS NULL OR s.source = 
 LIMIT 1000000
 """
 
-# Messages of the sessions in the JSON array ?1, since ?2; each with the time since the one before it in its session.
+# Messages of the sessions in the JSON array ?1, since ?2.
 _SAID = """
-WITH said AS (
-    SELECT m.session_id, m.role, m.timestamp AS at, m.tool_name,
-        m.timestamp - LAG(m.timestamp) OVER (PARTITION BY m.session_id ORDER BY m.id) AS pause
-    FROM json_each(?1) AS wanted JOIN messages AS m ON m.session_id = wanted.value
-    WHERE m.timestamp >= ?2 AND m.rewound = 0
-)
+FROM json_each(?1) AS wanted JOIN messages AS m ON m.session_id = wanted.value
+WHERE m.timestamp >= ?2 AND m.rewound = 0
 """
-_PER_SESSION = (
-    _SAID
-    + """
+_PER_SESSION = """
+WITH said AS (
+    SELECT m.session_id, m.role,
+        m.timestamp - LAG(m.timestamp) OVER (PARTITION BY m.session_id ORDER BY m.id) AS pause
+    /*said*/
+)
 SELECT session_id, COUNT(*) AS messages, SUM(role = 'user') AS user_messages, SUM(role = 'tool') AS tool_calls,
     SUM(MIN(MAX(COALESCE(pause, 0), 0), /*longest*/)) AS active_seconds
 FROM said GROUP BY session_id LIMIT 1000000
-""".replace("/*longest*/", str(LONGEST_PAUSE))
-)
-_MOMENTS = (
-    _SAID
-    + """
-SELECT CAST(at / /*quarter*/ AS INTEGER) * /*quarter*/ AS moment, COUNT(*) AS messages
-FROM said WHERE role = 'user' GROUP BY moment ORDER BY moment LIMIT 1000000
-""".replace("/*quarter*/", str(QUARTER))
-)
-_TOOLS = (
-    _SAID
-    + """
-SELECT COALESCE(tool_name, 'unnamed') AS name, COUNT(*) AS calls
-FROM said WHERE role = 'tool' GROUP BY name ORDER BY calls DESC, name LIMIT 1000
-"""
-)
+""".replace("/*said*/", _SAID).replace("/*longest*/", str(LONGEST_PAUSE))
+_MOMENTS = """
+SELECT CAST(m.timestamp / /*quarter*/ AS INTEGER) * /*quarter*/ AS moment, COUNT(*) AS messages
+/*said*/ AND m.role = 'user' GROUP BY moment ORDER BY moment LIMIT 1000000
+""".replace("/*said*/", _SAID).replace("/*quarter*/", str(QUARTER))
+_TOOLS = """
+SELECT COALESCE(m.tool_name, 'unnamed') AS name, COUNT(*) AS calls
+/*said*/ AND m.role = 'tool' GROUP BY 1 ORDER BY calls DESC, 1 LIMIT 1000
+""".replace("/*said*/", _SAID)
 
 # What models cost since ?2 in the sessions of ?1.
 _MODELS = """

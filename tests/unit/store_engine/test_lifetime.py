@@ -13,6 +13,7 @@ import pytest
 
 from session_store import SessionDB, StoreClosed, StoreForeign
 from session_store.engine import StoreEngine
+from tests.conftest import Elsewhere
 
 
 async def database_threads() -> int:
@@ -153,6 +154,7 @@ async def _fail_inside(db: SessionDB) -> None:
 
 FORKING = """
 import asyncio, os, sys, warnings
+from tests.conftest import Elsewhere
 from session_store import SessionDB, StoreError
 warnings.simplefilter("ignore")
 async def main():
@@ -189,6 +191,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(home: Path) -> None:
 
 KILLED_LOOP = """
 import asyncio, sys
+from tests.conftest import Elsewhere
 from session_store import SessionDB
 async def work(db):
     for number in range(10**9):
@@ -228,3 +231,12 @@ async def test_the_writer_survives_callers_that_vanish(home: Path) -> None:
 async def _keep_writing(engine: StoreEngine, number: int) -> None:
     while True:
         await engine.write(lambda tx: tx.run("UPDATE state_meta SET value = value WHERE key = ?", (str(number),)))
+
+
+async def test_plans_do_not_depend_on_how_small_the_file_once_was(home: Path, elsewhere: Elsewhere) -> None:
+    """No statistics are left behind by a close, and the sessions of a conversation are found by their indexes."""
+    for number in range(2):
+        async with SessionDB(home / "state.db") as db:
+            await db.create_session(f"s{number}", "cli")
+            await db.conversation_of(f"s{number}")
+    assert elsewhere("SELECT name FROM sqlite_schema WHERE name LIKE 'sqlite_stat%'") == []
