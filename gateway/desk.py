@@ -192,13 +192,16 @@ class Desk:
         # Nothing may be awaited between the claim and the runner, which alone lets go of a turn in every case.
         visible_to = self._router.visible_to(known.place, known.person_id, known.scope, claim.spoken_in)
         work = Work(claim, known.place, known.text, visible_to, known.reply_to)
-        async with TypingAt(known.place, None if known.place.platform in LOCAL_PLATFORMS else self._typing):
+        async with self._shown_typing(known.place):
             with self._streaming.showing(work):
                 answer = await self._runner.run(work)
         if answer is not None and claim.session_id is not None:
             self._titler.consider(claim.session_id)
         if claim.session_id is not None and not self._closed:
             await self._compressor.after_turn(claim.session_id)
+
+    def _shown_typing(self, place: Place) -> TypingAt:
+        return TypingAt(place, None if place.platform in LOCAL_PLATFORMS else self._typing)
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +213,8 @@ class Desk:
             return True
         if self._commands.asks_for_a_turn(call):
             return await self._again(row, call)
-        return await self._counter.work(row, call, self.recover)
+        async with self._shown_typing(place_of(row)):
+            return await self._counter.work(row, call, self.recover)
 
     async def _again(self, row: InboxRow, call: Call) -> bool:
         """Answer the last question of the row's conversation again."""

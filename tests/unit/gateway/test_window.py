@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.window import fitted, message_tokens
 from session_store import MessageRow
+from tests.unit.records.test_conversation_repair import ROWS, check_strict
 
 COLUMNS = MessageRow.__annotations__
 WORDS = "words that are said "
@@ -79,6 +81,20 @@ def test_whatever_is_stored_what_is_shown_is_valid_within_the_budget_and_has_the
     assert any(message["role"] == "user" and message["content"] == "the question" for message in shown.messages)
     assert shown.tokens == cost(shown.messages)
     least = cost(fitted([rows[-1 - 2 * steps]], budget, summary=summary, question=number).messages)
+    assert shown.tokens <= max(budget, least)
+
+
+@given(rows=ROWS, budget=st.integers(20, 600), summary=st.none() | st.text(max_size=50), whole=st.booleans())
+def test_however_odd_the_rows_are_what_is_shown_is_what_strict_providers_accept(
+    rows: list[dict[str, Any]], budget: int, summary: str | None, *, whole: bool
+) -> None:
+    """Odd roles, shapes and ids, late and lost results: valid, in the budget, with the question."""
+    stored = [row(number, "user", "") | given for number, given in enumerate(rows, 1)]
+    question = row(len(stored) + 1, "user", "the question")
+    shown = fitted([*stored, question], budget, summary=summary, question=question["id"], whole=whole)  # type: ignore[list-item]
+    check_strict(shown.messages)
+    assert "the question" in json.dumps(shown.messages[-1]["content"])
+    least = cost(fitted([question], budget, summary=summary, question=question["id"]).messages)
     assert shown.tokens <= max(budget, least)
 
 
