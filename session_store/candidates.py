@@ -96,6 +96,7 @@ class Request:
     visible_to: Visibility | None
     sessions: str | None
     order: Order
+    inside_words: bool
 
     def sql(self, template: str) -> str:
         """The query with the filters and the order put in."""
@@ -126,6 +127,7 @@ def request(  # noqa: PLR0913 - one parameter per filter
     exclude_roots: Collection[str] = (),
     sessions: Collection[str] | None = None,
     person: str | None = None,
+    inside_words: bool = True,
 ) -> Request:
     """Decide a search; the filters are those of `Search.search_messages`."""
     within = _listed(sessions)
@@ -140,7 +142,7 @@ def request(  # noqa: PLR0913 - one parameter per filter
         within,
         person,
     )
-    return Request(query, params, visible_to, within, order)
+    return Request(query, params, visible_to, within, order, inside_words)
 
 
 def _listed(values: Collection[str] | None) -> str | None:
@@ -159,7 +161,7 @@ def candidates(rx: Rx, asked: Request, most: int) -> Iterator[Found]:
     first = next(found, None)
     if first is not None:
         yield from chain((first,), found)
-    elif any(clause.match for clause in asked.query.clauses):
+    elif asked.inside_words and any(clause.match for clause in asked.query.clauses):
         yield from scanned(rx, asked)
 
 

@@ -165,9 +165,19 @@ class SessionExport(SessionRow):
 
 
 class MessageWindow(TypedDict):
-    """A message with what stands around it, oldest first; start and end: the session's first and last messages."""
+    """A message with what stands around it, oldest first, and what is told of its session.
+
+    start, end: the session's first and last messages. preview: how the conversation begins, its first 400 characters.
+    place_id: where the message, else the session, came from.
+    """
 
     session_id: str
+    title: str | None
+    source: str
+    model: str | None
+    started_at: float
+    place_id: int | None
+    preview: str
     messages: list[MessageRow]
     messages_before: int
     messages_after: int

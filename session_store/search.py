@@ -67,6 +67,7 @@ class Search:
         person: str | None = None,
         since: float | None = None,
         until: float | None = None,
+        inside_words: bool = True,
     ) -> SearchHits:
         """Find messages. The list that comes back says whether the search was stopped before its end.
 
@@ -74,7 +75,8 @@ class Search:
         source_filter, role_filter, sessions: only these; exclude_sources, exclude_roots: not these (roots are
         conversations). person: what this person said, and their sessions. since, until: Unix seconds, the end not
         included. sort: "relevance" orders the newest hundred that were found (see relevance.py).
-        visible_to: None for the library caller, who sees everything.
+        visible_to: None for the library caller, who sees everything. inside_words: when the index has no answer, the
+        terms are looked for as parts of words by scanning.
 
         Raises:
             QueryError: there is nothing to search for.
@@ -96,6 +98,7 @@ class Search:
             exclude_roots=exclude_roots,
             sessions=sessions,
             person=person,
+            inside_words=inside_words,
         )
         if limit == 0 or (visible_to is not None and not visible_to.owners):
             return SearchHits()

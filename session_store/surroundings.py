@@ -13,7 +13,8 @@ import json
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from session_store.messages import decode_message
+from session_store.content import plain_text
+from session_store.decoding import decode_message
 from session_store.models import Visibility
 from session_store.rows import MessageRow, MessageWindow
 from session_store.tx import Rx
@@ -27,12 +28,22 @@ __all__ = ["Surroundings"]
 _SIDE_MOST: Final = 50
 _END_MOST: Final = 10
 _BY_ID_MOST: Final = 1000
+_PREVIEW: Final = 400
 
 #: Messages by their ids, as far as they are visible. 3: the ids.
 _BY_ID: Final = """
 SELECT m.* FROM json_each(?3) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value
 JOIN sessions AS s ON s.id = m.session_id
 WHERE m.rewound = 0 AND /*visible*/
+"""
+#: What is told of the session of a message.
+_SESSION: Final = """
+SELECT title, source, model, started_at, place_id, COALESCE(root_id, id) AS root_id FROM sessions WHERE id = ?
+"""
+#: The first words of a conversation.
+_FIRST_SAID: Final = """
+SELECT content FROM messages
+WHERE session_id = ? AND role = 'user' AND content IS NOT NULL AND rewound = 0 ORDER BY id LIMIT 1
 """
 _BEFORE: Final = "SELECT * FROM messages WHERE session_id = ? AND id < ? AND rewound = 0 ORDER BY id DESC LIMIT ?"
 _AFTER: Final = "SELECT * FROM messages WHERE session_id = ? AND id > ? AND rewound = 0 ORDER BY id LIMIT ?"
@@ -87,6 +98,7 @@ def _window(rx: Rx, message_id: int, size: int, ends: int, visible_to: Visibilit
     if anchor is None:
         return None
     session_id = anchor["session_id"]
+    session = rx.one(_SESSION, (session_id,)) or {}
     before = rx.all(_BEFORE, (session_id, message_id, size))[::-1]
     after = rx.all(_AFTER, (session_id, message_id, size))
     first = before[0]["id"] if before else message_id
@@ -95,9 +107,19 @@ def _window(rx: Rx, message_id: int, size: int, ends: int, visible_to: Visibilit
     end = rx.all(_LAST, (session_id, last, ends))[::-1] if ends else []
     return MessageWindow(
         session_id=session_id,
+        title=session["title"],
+        source=session["source"],
+        model=session["model"],
+        started_at=session["started_at"],
+        place_id=anchor["place_id"] or session["place_id"],
+        preview=_preview(rx, session["root_id"]),
         messages=[decode_message(row) for row in (*before, anchor, *after)],
         messages_before=rx.value(_COUNT_BEFORE, (session_id, first)),
         messages_after=rx.value(_COUNT_AFTER, (session_id, last)),
         start=[decode_message(row) for row in start],
         end=[decode_message(row) for row in end],
     )
+
+
+def _preview(rx: Rx, root: str) -> str:
+    return plain_text(rx.value(_FIRST_SAID, (root,)))[:_PREVIEW]

@@ -4,13 +4,14 @@ Contract: the strict search comes first, statements before questions, newest fir
 what was asked as a question, what is related follows: any of the words is enough there, in any form, the best first
 (see session_store/related.py).
 Failure: `QueryError` when there is nothing to search for, other store errors as they come.
-Limits: of the strict search the newest 200 hits, of the related ones the best 60.
+Limits: of the strict search the newest 200 hits, of the related ones the best 40.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gateway.agents.questions import asks, states
@@ -18,23 +19,29 @@ from gateway.tools.wording import question_of
 from session_store.query import parse
 
 if TYPE_CHECKING:
-    from session_store import SearchHit, SessionDB, Visibility
+    from session_store import SearchHit, SearchHits, SessionDB, Visibility
 
 __all__ = ["Find", "Finder", "Found", "unmarked"]
 
-_PAGES: Final = (50, 150)
-_RELATED: Final = 60
+_PAGES: Final = (25, 175)
+_RELATED: Final = 40
 #: So many statements with all words are enough for a question; for words that were chosen, one is.
 _ENOUGH: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """A hit. complete: the whole query is true of it. states: it says something, not only asks."""
+    """A hit. complete: the whole query is true of it. states: it says something, not only asks. place: in its way."""
 
     hit: SearchHit
     complete: bool
     states: bool
+    place: int
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Sorts the best first: statements with all words, then what comes close, then questions with all words."""
+        return (0 if self.complete and self.states else 1 if not self.complete else 2, self.place)
 
 
 @dataclass(slots=True)
@@ -62,25 +69,22 @@ class Finder:
     async def find(self, text: str, roles: Collection[str], sources: Collection[str] | None = None) -> Found:
         """Search for a query or a question. roles: whose messages; sources: where their sessions were born."""
         query = parse(text)
+        search = partial(
+            self.db.search_messages,
+            query,
+            sources,
+            role_filter=roles,
+            visible_to=self.visible_to,
+            exclude_roots=self.exclude_roots,
+        )
         found = Found()
         known: dict[int, Find] = {}
         for offset, limit in zip((0, _PAGES[0]), _PAGES, strict=True):
-            hits = await self.db.search_messages(
-                query,
-                sources,
-                role_filter=roles,
-                limit=limit,
-                offset=offset,
-                visible_to=self.visible_to,
-                exclude_roots=self.exclude_roots,
-            )
-            found.stopped |= hits.stopped
-            known |= {hit["id"]: Find(hit, complete=True, states=_says(hit)) for hit in hits if not self.skip(hit)}
+            hits = await search(limit=limit, offset=offset, inside_words=False)
+            self._add(known, hits, found, complete=True)
             if len(hits) < limit or any(find.states for find in known.values()):
                 break
-        strict = sorted(known.values(), key=lambda find: (not find.states, -find.hit["id"]))
-        stating = [find for find in strict if find.states]
-        if len(stating) < (_ENOUGH if asks(text) else 1):
+        if sum(find.states for find in known.values()) < (_ENOUGH if asks(text) else 1):
             hits = await self.db.search_related(
                 question_of(text, query),
                 _RELATED,
@@ -89,16 +93,18 @@ class Finder:
                 visible_to=self.visible_to,
                 exclude_roots=self.exclude_roots,
             )
-            found.stopped |= hits.stopped
-            loose = [hit for hit in hits if hit["id"] not in known and not self.skip(hit)]
-            found.finds = [
-                *stating,
-                *(Find(hit, complete=False, states=_says(hit)) for hit in loose),
-                *(find for find in strict if not find.states),
-            ]
-        else:
-            found.finds = strict
+            self._add(known, hits, found, complete=False)
+        if not known:
+            self._add(known, await search(limit=_PAGES[0]), found, complete=True)
+        found.finds = sorted(known.values(), key=lambda find: find.rank)
         return found
+
+    def _add(self, known: dict[int, Find], hits: SearchHits, found: Found, *, complete: bool) -> None:
+        found.stopped |= hits.stopped
+        for hit in hits:
+            if hit["id"] not in known and not self.skip(hit):
+                place = -hit["id"] if complete else len(known)
+                known[hit["id"]] = Find(hit, complete, _says(hit), place)
 
 
 def unmarked(snippet: str) -> str:

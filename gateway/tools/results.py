@@ -77,8 +77,8 @@ class Results:
         best = [passages[0] for passages in found.values()]
         windows = await self._windows([row["id"] for _, row in best], window)
         return [
-            await self._conversation(root, passages, around)
-            for (root, passages), around in zip(found.items(), windows, strict=True)
+            await self._conversation(root, passages, found_around, around=bool(window))
+            for (root, passages), found_around in zip(found.items(), windows, strict=True)
         ]
 
     async def by_title(
@@ -106,7 +106,7 @@ class Results:
                     "snippet": row["title"],
                     "matches": [],
                 }
-                | self._around(around, first["id"])
+                | (self._around(around, first["id"]) if window else {})
             )
         return results
 
@@ -127,7 +127,7 @@ class Results:
             if row["id"] not in here or question_id is None or not await self._begins_with(row["id"], question_id)
         ]
 
-    def facts(self, session: SessionRow) -> dict[str, Any]:
+    def facts(self, session: SessionRow | MessageWindow) -> dict[str, Any]:
         """Return what is told of a session that is read."""
         return {
             "title": session["title"],
@@ -141,15 +141,14 @@ class Results:
         return [self._message(row, anchor, _WHOLE_CONTENT) for row in rows]
 
     async def _conversation(
-        self, root: str, passages: Sequence[tuple[Find, MessageRow]], window: MessageWindow | None
+        self, root: str, passages: Sequence[tuple[Find, MessageRow]], window: MessageWindow | None, *, around: bool
     ) -> dict[str, Any]:
-        hit, row = passages[0][0].hit, passages[0][1]
-        session = await self._session(hit["session_id"])
-        place = await self._place(row["place_id"] or (session["place_id"] if session else None))
+        hit = passages[0][0].hit
+        place = await self._place(window["place_id"] if window else None)
         result = {
             "session_id": hit["session_id"],
             "title": hit["title"],
-            "preview": await self._preview(root),
+            "preview": one_line(window["preview"], _PREVIEW) if window else "",
             "when": self._when(hit["timestamp"]),
             "source": hit["source"],
             "model": hit["model"],
@@ -163,7 +162,7 @@ class Results:
         }
         if root != hit["session_id"]:
             result["parent_session_id"] = root
-        return result | self._around(window, hit["id"])
+        return result | (self._around(window, hit["id"]) if around else {})
 
     def _passage(self, find: Find, row: MessageRow) -> dict[str, Any]:
         words = _FOUND.findall(find.hit["snippet"])
@@ -176,9 +175,7 @@ class Results:
         }
 
     async def _windows(self, ids: Sequence[int], size: int) -> list[MessageWindow | None]:
-        if not size:
-            return [None] * len(ids)
-        return await self._db.get_windows(ids, size, ends=_ENDS, visible_to=self._visible_to)
+        return await self._db.get_windows(ids, size, ends=_ENDS if size else 0, visible_to=self._visible_to)
 
     def _around(self, window: MessageWindow | None, anchor: int) -> dict[str, Any]:
         if window is None:
@@ -205,10 +202,6 @@ class Results:
             told["tool_calls"] = [_called(call, most) for call in row["tool_calls"]]
         told |= {name: value for name in ("tool_name", "tool_call_id") if (value := row.get(name))}
         return told | ({"anchor": True} if row["id"] == anchor else {})
-
-    async def _preview(self, root: str) -> str:
-        first = await self._first(root)
-        return one_line(_text(first), _PREVIEW) if first else ""
 
     async def _begins_with(self, session_id: str, message_id: int) -> bool:
         session = await self._session(session_id)

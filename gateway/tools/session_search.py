@@ -165,32 +165,44 @@ class SessionSearchTool:
 
     async def _read(self, session_id: str, arguments: Mapping[str, Any], results: Results) -> dict[str, Any]:
         """Scroll or read."""
+        if arguments.get("around_message_id") is not None:
+            return await self._scroll(session_id, arguments, results)
         visible = session_id in await self._db.resolve_session(session_id, visible_to=self._visible_to)
         session = await self._db.get_session(session_id) if visible else None
         if session is None:
             return _failed(f"There is no session “{session_id}”. Call without arguments to list the latest ones.")
         told = {"session_id": session_id, "session": results.facts(session)}
-        if arguments.get("around_message_id") is None:
-            return {"mode": "read", **told, **await self._ends(session_id, results)}
+        return {"mode": "read", **told, **await self._ends(session_id, results)}
+
+    async def _scroll(self, session_id: str, arguments: Mapping[str, Any], results: Results) -> dict[str, Any]:
         anchor = _number(arguments["around_message_id"], 0, 0, 2**63 - 1)
         window = _number(arguments.get("window"), _WINDOW, 1, _WINDOW_MOST)
         (found,) = await self._db.get_windows([anchor], window, visible_to=self._visible_to)
+        note = {}
+        if found is not None and found["session_id"] != session_id:
+            if found["session_id"] in await self._segments(session_id):
+                note = {"note": f"The message is in another session of the same conversation, {found['session_id']}."}
+            else:
+                found = None
         if found is None:
             return _failed(f"There is no message {arguments['around_message_id']!r} in session “{session_id}”.")
-        if found["session_id"] != session_id:
-            if found["session_id"] not in await self._db.conversation_of(session_id):
-                return _failed(f"There is no message {anchor} in session “{session_id}”.")
-            told["session_id"] = found["session_id"]
-            told["note"] = f"The message is in another session of the same conversation, {found['session_id']}."
         return {
             "mode": "scroll",
-            **told,
+            "session_id": found["session_id"],
+            "session": results.facts(found),
+            **note,
             "around_message_id": anchor,
             "window": window,
             "messages": results.messages(found["messages"], anchor),
             "messages_before": found["messages_before"],
             "messages_after": found["messages_after"],
         }
+
+    async def _segments(self, session_id: str) -> Collection[str]:
+        """The sessions of a conversation, as far as there is one with this id."""
+        if await self._db.get_session(session_id) is None:
+            return ()
+        return await self._db.conversation_of(session_id)
 
     async def _ends(self, session_id: str, results: Results) -> dict[str, Any]:
         head = await self._db.get_messages_after(session_id, 0, _HEAD)

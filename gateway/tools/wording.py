@@ -46,6 +46,7 @@ child children|man men|woman women|person people|foot feet|tooth teeth|mouse mic
 good better best|bad worse worst
 """
 _FORMS: Final = {form: tuple(line.split()) for line in re.split(r"[|\n]", _IRREGULAR.strip()) for form in line.split()}
+_MARKS: Final = ("?", "\uff1f")
 _CHINESE_CUT: Final = re.compile("|".join(sorted(CHINESE_FUNCTION, key=len, reverse=True)))
 _CHINESE_TALK: Final = re.compile("|".join(sorted(CHINESE_TALK, key=len, reverse=True)))
 
@@ -61,7 +62,12 @@ def question_of(text: str, query: Query) -> Question:
     spaced = [word for word in found if word.stems or len(word.terms[0].literal) > _PAIR][:_MOST_WORDS]
     pairs = [word for word in found if word not in spaced][:_MOST_PAIRS]
     unwanted = query.clauses[0].unwanted
-    return Question((*spaced, *pairs), _stemmer(language), unwanted, lambda said: not states(said), asks(text))
+    return Question((*spaced, *pairs), _stemmer(language), unwanted, _only_asks, asks(text))
+
+
+def _only_asks(said: str) -> bool:
+    """Whether a message asks and says nothing else; without a question mark at its end it says something."""
+    return said.rstrip().endswith(_MARKS) and not states(said)
 
 
 def _words(term: Term, language: Language, *, strictly: bool) -> Iterator[Word]:
