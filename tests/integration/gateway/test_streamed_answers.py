@@ -1,4 +1,4 @@
-"""Answers shown while they are made, on each platform: its real library, a gateway process that is killed.
+"""Answers shown while they are made, on all platforms: their real libraries, one gateway process that is killed.
 
 There is one message of each answer in the end. Only where the platform takes no key for a send, and the gateway died
 between the send and its receipt, a beginning stays behind; the store has counted it.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -23,173 +23,181 @@ from tests.integration.gateway.chats import CHATS, Chat
 HELD = [sys.executable, str(Path(__file__).with_name("held_gateway.py"))]
 THINKING = "thinking about one …"
 ANSWER = "answer to one"
-RESENDS = "SELECT SUM(resends) AS n FROM outbox"
-STATES = "SELECT DISTINCT state FROM outbox"
+RESENDS = "SELECT platform, SUM(resends) AS n FROM outbox GROUP BY platform ORDER BY platform"
+NO_RESENDS = [{"platform": name, "n": 0} for name in ("discord", "slack", "telegram")]
 
 
-@pytest.fixture(params=CHATS, ids=lambda chat: chat.name)
-async def chat(request: pytest.FixtureRequest) -> AsyncIterator[Chat]:
-    """A direct chat on each platform."""
-    made: Chat = request.param()
-    async with made.server:
-        yield made
+class Scene:
+    """A direct chat on each platform, and the gateway that serves them, whose agent thinks until it is let go."""
 
-
-class Held:
-    """A gateway in a process of its own, whose agent thinks until it is let go."""
-
-    def __init__(self, home: Path, folder: Path) -> None:
-        folder.mkdir()
-        self.process = GatewayProcess(home, TEST_AGENT_FOLDER=str(folder))
+    def __init__(self, chats: Sequence[Chat], process: GatewayProcess, folder: Path, elsewhere: Elsewhere) -> None:
+        self.chats = chats
+        self.process = process
+        self.elsewhere = elsewhere
         self._gate = folder / "gate"
+
+    async def ask(self, text: str) -> None:
+        """Everybody says something."""
+        for chat in self.chats:
+            await chat.ready()
+            chat.say(text)
+
+    async def each(self, condition: Callable[[Chat], object]) -> None:
+        """Until this holds of every chat."""
+        for chat in self.chats:
+            try:
+                await chat.until(lambda chat=chat: condition(chat))  # type: ignore[misc]  # bound at once
+            except TimeoutError:
+                raise AssertionError(f"It does not come on {chat.name}, which shows {chat.texts}") from None
+
+    async def show(self, *texts: str) -> None:
+        """Until every chat shows exactly this."""
+        await self.each(lambda chat: chat.texts == list(texts))
 
     async def let_go(self) -> None:
         """Every turn ends from now on."""
         await asyncio.to_thread(self._gate.touch)
 
+    async def recorded(self) -> None:
+        """Until the store knows that what was sent is sent."""
+
+        async def look() -> bool:
+            rows = await asyncio.to_thread(self.elsewhere, "SELECT state FROM outbox")
+            return [row["state"] for row in rows] == ["sent"] * len(self.chats)
+
+        await eventually(look)
+
+    def heal(self) -> None:
+        """Nothing goes wrong any more."""
+        for chat in self.chats:
+            chat.server.faults.clear()
+
 
 @pytest.fixture
-def gateway(home: Path, tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> Held:
-    """The gateway on a home that knows the platform."""
-    account = {"enabled": True, "allow_all": True, **chat.settings}
-    settings = {"web": {"port": 0}, "platforms": {chat.name: account}}
-    (home / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+async def scene(
+    home: Path, tmp_path: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Scene]:
+    """Platforms that run, and a gateway that does not yet."""
+    folder = tmp_path / "agent"
+    folder.mkdir()
     monkeypatch.setattr(gateways, "COMMAND", HELD)
-    return Held(home, tmp_path / "agent")
+    chats: list[Chat] = [kind() for kind in CHATS]
+    async with AsyncExitStack() as stack:
+        for chat in chats:
+            await stack.enter_async_context(chat.server)
+        accounts = {chat.name: {"enabled": True, "allow_all": True, **chat.settings} for chat in chats}
+        (home / "config.yaml").write_text(yaml.safe_dump({"web": {"port": 0}, "platforms": accounts}), encoding="utf-8")
+        yield Scene(chats, GatewayProcess(home, TEST_AGENT_FOLDER=str(folder)), folder, elsewhere)
 
 
-@pytest.fixture
-def recorded(elsewhere: Elsewhere) -> Callable[[], Any]:
-    """Until the store knows that what was sent is sent."""
-
-    async def look() -> bool:
-        return await asyncio.to_thread(elsewhere, STATES) == [{"state": "sent"}]
-
-    return lambda: eventually(look)
-
-
-async def test_an_answer_is_shown_while_it_is_made_and_is_one_message(
-    chat: Chat, gateway: Held, elsewhere: Elsewhere
-) -> None:
+async def test_an_answer_is_shown_while_it_is_made_and_is_one_message(scene: Scene) -> None:
     """What is shown is marked as unfinished; nothing of it comes back as input."""
-    async with gateway.process.running():
-        await chat.ready()
-        chat.say("one")
-        await chat.until(lambda: chat.texts == [THINKING])
-        await gateway.let_go()
-        await chat.until(lambda: chat.texts == [ANSWER])
-        chat.say("two")
-        await chat.until(lambda: len(chat.texts) == 2)
-        assert await gateway.process.stop() == 0
-    assert chat.texts == [ANSWER, "answer to two"]
-    assert chat.edits == [ANSWER]
-    said = [row["content"] for row in elsewhere("SELECT content FROM messages WHERE role = 'user' ORDER BY id")]
-    assert said == ["one", "two"]
+    async with scene.process.running():
+        await scene.ask("one")
+        await scene.show(THINKING)
+        await scene.let_go()
+        await scene.show(ANSWER)
+        await scene.ask("two")
+        await scene.show(ANSWER, "answer to two")
+        assert await scene.process.stop() == 0
+    assert [chat.edits for chat in scene.chats] == [[ANSWER]] * 3
+    said = scene.elsewhere("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+    assert [row["content"] for row in said] == ["one"] * 3 + ["two"] * 3
 
 
-async def test_killed_after_the_receipt_the_same_message_is_finished(
-    chat: Chat, gateway: Held, recorded: Callable[[], Any], elsewhere: Elsewhere
-) -> None:
+async def test_killed_after_the_receipt_the_same_message_is_finished(scene: Scene) -> None:
     """The turn is run again, and its answer stands where its beginning stood."""
-    async with gateway.process.running():
-        await chat.ready()
-        chat.say("one")
-        await chat.until(lambda: chat.texts == [THINKING])
-        await recorded()
-        await gateway.process.kill()
-    await gateway.let_go()
-    async with gateway.process.running():
-        await chat.until(lambda: ANSWER in chat.texts)
-        assert await gateway.process.stop() == 0
-    assert (chat.texts, chat.tried("send")) == ([ANSWER], 1)
-    assert elsewhere(RESENDS) == [{"n": 0}]
+    async with scene.process.running():
+        await scene.ask("one")
+        await scene.show(THINKING)
+        await scene.recorded()
+        await scene.process.kill()
+    await scene.let_go()
+    async with scene.process.running():
+        await scene.show(ANSWER)
+        assert await scene.process.stop() == 0
+    assert [chat.tried("send") for chat in scene.chats] == [1, 1, 1]
+    assert scene.elsewhere(RESENDS) == NO_RESENDS
 
 
-async def test_killed_before_the_receipt_the_outcome_is_unknown_and_settled_by_the_rule(
-    chat: Chat, gateway: Held, elsewhere: Elsewhere
-) -> None:
+async def test_killed_before_the_receipt_the_outcome_is_unknown_and_settled_by_the_rule(scene: Scene) -> None:
     """Sent again once; with a key that is the same message, without one a beginning stays behind and is counted."""
-    chat.fail("send", "delay", processed=True, seconds=60.0)
-    async with gateway.process.running():
-        await chat.ready()
-        chat.say("one")
-        await chat.until(lambda: chat.texts == [THINKING])
-        await gateway.process.kill()
-    async with gateway.process.running():
-        await chat.until(lambda: chat.tried("send") == 2)
-        await gateway.let_go()
-        await chat.until(lambda: ANSWER in chat.texts)
-        assert await gateway.process.stop() == 0
-    assert chat.texts == ([ANSWER] if chat.idempotent else [THINKING, ANSWER])
-    assert elsewhere(RESENDS) == [{"n": 1}]
+    for chat in scene.chats:
+        chat.fail("send", "delay", processed=True, seconds=60.0)
+    async with scene.process.running():
+        await scene.ask("one")
+        await scene.show(THINKING)
+        await scene.process.kill()
+    async with scene.process.running():
+        await scene.each(lambda chat: chat.tried("send") == 2)
+        await scene.let_go()
+        await scene.each(lambda chat: ANSWER in chat.texts)
+        assert await scene.process.stop() == 0
+    for chat in scene.chats:
+        assert chat.texts == ([ANSWER] if chat.idempotent else [THINKING, ANSWER]), chat.name
+    assert scene.elsewhere(RESENDS) == [{**row, "n": 1} for row in NO_RESENDS]
 
 
-async def test_killed_in_the_last_edit_it_is_made_again_and_nothing_is_posted_twice(
-    chat: Chat, gateway: Held, recorded: Callable[[], Any], elsewhere: Elsewhere
-) -> None:
+async def test_killed_in_the_last_edit_it_is_made_again_and_nothing_is_posted_twice(scene: Scene) -> None:
     """An edit may be made any number of times, so nothing is in doubt."""
-    async with gateway.process.running():
-        await chat.ready()
-        chat.say("one")
-        await chat.until(lambda: chat.texts == [THINKING])
-        await recorded()
-        chat.fail("edit", "hang", times=None)
-        before = chat.tried("edit")
-        await gateway.let_go()
-        await chat.until(lambda: chat.tried("edit") > before)
-        await gateway.process.kill()
-    chat.server.faults.clear()
-    async with gateway.process.running():
-        await chat.until(lambda: chat.texts == [ANSWER])
-        assert await gateway.process.stop() == 0
-    assert chat.tried("send") == 1
-    assert elsewhere(RESENDS) == [{"n": 0}]
+    async with scene.process.running():
+        await scene.ask("one")
+        await scene.show(THINKING)
+        await scene.recorded()
+        before = {chat.name: chat.tried("edit") for chat in scene.chats}
+        for chat in scene.chats:
+            chat.fail("edit", "hang", times=None)
+        await scene.let_go()
+        await scene.each(lambda chat: chat.tried("edit") > before[chat.name])
+        await scene.process.kill()
+    scene.heal()
+    async with scene.process.running():
+        await scene.show(ANSWER)
+        assert await scene.process.stop() == 0
+    assert [chat.tried("send") for chat in scene.chats] == [1, 1, 1]
+    assert scene.elsewhere(RESENDS) == NO_RESENDS
 
 
-async def test_a_message_that_somebody_took_away_is_followed_by_the_whole_answer(chat: Chat, gateway: Held) -> None:
+async def test_a_message_that_somebody_took_away_is_followed_by_the_whole_answer(scene: Scene) -> None:
     """It cannot be edited any more."""
-    async with gateway.process.running():
-        await chat.ready()
-        chat.say("one")
-        await chat.until(lambda: chat.texts == [THINKING])
-        chat.remove()
-        await gateway.let_go()
-        await chat.until(lambda: chat.texts == [THINKING, ANSWER])
-        assert await gateway.process.stop() == 0
+    async with scene.process.running():
+        await scene.ask("one")
+        await scene.show(THINKING)
+        for chat in scene.chats:
+            chat.remove()
+        await scene.let_go()
+        await scene.show(THINKING, ANSWER)
+        assert await scene.process.stop() == 0
 
 
-async def test_who_stops_a_shown_answer_reads_in_it_that_it_was_stopped(chat: Chat, gateway: Held) -> None:
+async def test_who_stops_a_shown_answer_reads_in_it_that_it_was_stopped(scene: Scene) -> None:
     """Below what was said so far."""
-    async with gateway.process.running():
-        await chat.ready()
-        chat.say("one")
-        await chat.until(lambda: chat.texts == [THINKING])
-        chat.say("/stop")
-        await chat.until(lambda: any("Stopped." in text for text in chat.texts))
-        assert await gateway.process.stop() == 0
-    assert chat.texts[0] == "thinking about one\n\nStopped."
+    async with scene.process.running():
+        await scene.ask("one")
+        await scene.show(THINKING)
+        await scene.ask("/stop")
+        await scene.each(lambda chat: chat.texts[0] == "thinking about one\n\nStopped.")
+        assert await scene.process.stop() == 0
 
 
-async def test_the_whole_answer_waits_for_flood_control_in_the_message_that_is_there(
-    chat: Chat, gateway: Held, elsewhere: Elsewhere
-) -> None:
+async def test_the_whole_answer_waits_for_flood_control_in_the_message_that_is_there(scene: Scene) -> None:
     """It is visibly waiting, and then it is put where it belongs."""
-    async with gateway.process.running():
-        await chat.ready()
-        chat.say("one")
-        await chat.until(lambda: chat.texts == [THINKING])
-        chat.flood(61)
-        await gateway.let_go()
+    async with scene.process.running():
+        await scene.ask("one")
+        await scene.show(THINKING)
+        for chat in scene.chats:
+            chat.flood(61)
+        await scene.let_go()
 
-        async def waits() -> bool:
-            rows = await asyncio.to_thread(elsewhere, "SELECT error FROM outbox WHERE state = 'waiting'")
-            return bool(rows) and "asks to" in str(rows[0]["error"])
+        async def wait() -> bool:
+            rows = await asyncio.to_thread(scene.elsewhere, "SELECT error FROM outbox WHERE state = 'waiting'")
+            return len(rows) == len(scene.chats) and all("asks to" in str(row["error"]) for row in rows)
 
-        await eventually(waits)
-        assert chat.texts == [THINKING]
-        await gateway.process.kill()
-    chat.server.faults.clear()
-    elsewhere("UPDATE outbox SET next_at = 0 WHERE state = 'waiting'")
-    async with gateway.process.running():
-        await chat.until(lambda: chat.texts == [ANSWER])
-        assert await gateway.process.stop() == 0
+        await eventually(wait)
+        assert [chat.texts for chat in scene.chats] == [[THINKING]] * 3
+        await scene.process.kill()
+    scene.heal()
+    scene.elsewhere("UPDATE outbox SET next_at = 0 WHERE state = 'waiting'")
+    async with scene.process.running():
+        await scene.show(ANSWER)
+        assert await scene.process.stop() == 0
