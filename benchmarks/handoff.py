@@ -77,7 +77,8 @@ def main() -> None:
     table = asyncio.run(measure(arguments.count))
     section = (
         f"{arguments.count} handoffs of conversations of {MESSAGES} messages to fresh Telegram topics, one after "
-        f"another, by an idle gateway in a process of its own; agent `recall`. The aim is a p95 below 2 s.\n\n{table}\n\n"
+        f"another, by an idle gateway in a process of its own; agent `recall`. The aim is a p95 below 2 s.\n\n"
+        f"{table}\n\n"
         f"{measured_on}. `python -m benchmarks.handoff`"
     )
     print(section)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from session_store import Home, NewHandoff, PlaceRef, SessionDB
 from tests.conftest import Elsewhere
-from tests.gateways import GatewayProcess
+from tests.gateways import GatewayProcess, eventually
 from tests.worlds import TelegramWorld, settings_of
 
 DOOMED = [sys.executable, str(Path(__file__).with_name("doomed_gateway.py"))]
@@ -94,10 +94,20 @@ async def test_a_handoff_killed_at_any_step_is_completed_once_by_the_next_gatewa
         assert empty == int(moment == "after thread")
 
 
-@pytest.mark.timeout(200)
-async def test_a_handoff_among_many_kills_arrives_whole_or_not_at_all(home: Path, elsewhere: Elsewhere) -> None:
+async def test_a_handoff_among_random_kills_arrives_whole_or_not_at_all(home: Path, elsewhere: Elsewhere) -> None:
     """Kills at random moments after the request; what was given up says so, and its session is where it was."""
-    chance, kills = random.Random(7), 8  # noqa: S311 - repeatable, no secret
+    await among_kills(home, elsewhere, 8)
+
+
+@pytest.mark.soak
+async def test_two_hundred_handoffs_among_kills(home: Path, elsewhere: Elsewhere) -> None:
+    """The same for long."""
+    await among_kills(home, elsewhere, 200)
+
+
+async def among_kills(home: Path, elsewhere: Elsewhere, kills: int) -> None:
+    """Ask for a handoff and kill the gateway soon after its start, so many times; then let it work in peace."""
+    chance = random.Random(7)  # noqa: S311 - repeatable, no secret
     async with town(home) as world:
         for number in range(kills):
             await asked(home, number)
@@ -106,14 +116,27 @@ async def test_a_handoff_among_many_kills_arrives_whole_or_not_at_all(home: Path
             await asyncio.sleep(chance.uniform(0.0, 0.6))
             await gateway.kill()
         async with GatewayProcess(home).running() as gateway:
-            await world.until(lambda: all(row["state"] != "claimed" for row in elsewhere(STATES)), 60)
-            await world.until(lambda: len(world.heard) >= sum(row["state"] == "completed" for row in elsewhere(STATES)))
+            await eventually(lambda: all_over(elsewhere), 90)
+            await world.until(lambda: len(world.heard) >= completed(elsewhere))
             await gateway.stop()
     states = [row["state"] for row in elsewhere(STATES)]
+    sys.stdout.write(f"{kills} kills: {dict(Counter(states))}, {len(world.server.chats[42].topics)} topics\n")
     assert len(states) == kills
     assert set(states) <= {"completed", "failed", "expired"}
     routed = {row["session_id"] for row in elsewhere(ROUTES)}
     assert routed == {f"session-{number}" for number, state in enumerate(states) if state == "completed"}
     for number, state in enumerate(states):
-        rows: list[dict[str, Any]] = elsewhere("SELECT content FROM messages WHERE session_id = ?", f"session-{number}")
+        rows = elsewhere("SELECT content FROM messages WHERE session_id = ?", f"session-{number}")
         assert len(rows) == (3 if state == "completed" else 2)
+    assert elsewhere("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
+
+
+async def all_over(elsewhere: Elsewhere) -> bool:
+    """Whether every request has ended."""
+    rows = await asyncio.to_thread(elsewhere, STATES)
+    return not {"requested", "claimed"} & {row["state"] for row in rows}
+
+
+def completed(elsewhere: Elsewhere) -> int:
+    """How many have arrived."""
+    return sum(row["state"] == "completed" for row in elsewhere(STATES))
