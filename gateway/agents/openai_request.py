@@ -2,7 +2,9 @@
 
 Contract: the same context gives the same messages, byte for byte, so that providers find in their caches what they
 have read before. The session's system prompt stands in front. What a provider does not take (why an answer ended, the
-items of another protocol) is left out; reasoning goes back as it came. Pictures are shown only in their own turn.
+items of another protocol) is left out; reasoning goes back as it came. Sentences that told of a failure were ours, not
+the model's, and are left out, too: what was asked then stands before what is asked now. Pictures are shown only in
+their own turn.
 Failure: a picture that cannot be read is left out; its name is in the text.
 """
 
@@ -32,7 +34,10 @@ _LARGEST_TOGETHER: Final = 20_000_000
 
 async def request_messages(context: AgentContext, *, images: bool) -> list[dict[str, Any]]:
     """The messages of a turn's first request."""
-    messages = [_kept(message) for message in context.conversation]
+    messages: list[dict[str, Any]] = []
+    for message in context.conversation:
+        if not _is_failure(message):
+            _add(messages, _kept(message))
     if context.system_prompt:
         if messages and messages[0]["role"] == "system":
             told = messages.pop(0)
@@ -45,6 +50,25 @@ async def request_messages(context: AgentContext, *, images: bool) -> list[dict[
     if images:
         await _show(messages, context.attachments)
     return messages
+
+
+def _is_failure(message: Mapping[str, Any]) -> bool:
+    return message["role"] == "assistant" and message.get("finish_reason") == "error" and not message.get("tool_calls")
+
+
+def _add(messages: list[dict[str, Any]], message: dict[str, Any]) -> None:
+    """Append a message; what the person said twice in a row is one message, as the strictest servers want it."""
+    before = messages[-1] if messages else None
+    if before is None or message["role"] != "user" or before["role"] != "user":
+        messages.append(message)
+    elif isinstance(before["content"], str) and isinstance(message["content"], str):
+        before["content"] += f"\n\n{message['content']}"
+    else:
+        before["content"] = [*_parts(before["content"]), *_parts(message["content"])]
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
 def _kept(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,6 +94,4 @@ async def _show(messages: list[dict[str, Any]], attachments: Sequence[AttachedFi
         parts.append({"type": "image_url", "image_url": {"url": url}})
     asked = next((message for message in reversed(messages) if message["role"] == "user"), None)
     if parts and asked is not None:
-        content = asked["content"]
-        said = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        asked["content"] = [*said, *parts]
+        asked["content"] = [*_parts(asked["content"]), *parts]

@@ -151,7 +151,7 @@ async def test_a_server_in_trouble_costs_no_message(
     said = elsewhere("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
     assert [row["content"] for row in said] == ["one", "two", "three", "four"]
     told = [content for role, content in model.said() if role == "user"]
-    assert told == ["one", "two", "three", "four"]
+    assert told == ["one\n\ntwo\n\nthree", "four"]
 
 
 async def test_the_terminal_asks_the_same_model_and_says_how_it_failed(

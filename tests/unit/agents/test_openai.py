@@ -138,6 +138,18 @@ async def test_the_stored_history_goes_back_without_what_is_ours(server: OpenAIS
     assert server.asked[0]["messages"][1] == {"role": "assistant", "content": "Before.", "reasoning_content": "thought"}
 
 
+async def test_sentences_about_failures_are_not_put_into_the_models_mouth(server: OpenAIServer) -> None:
+    """What was asked then is asked with what is asked now; parts stay parts."""
+    failed = {"role": "assistant", "content": "The host cannot be reached.", "finish_reason": "error"}
+    parts = {"role": "user", "content": [{"type": "text", "text": "second"}]}
+    earlier = [asked("first"), failed, parts, failed]
+    await events(agent_for(server), context("third", *earlier))
+    texts = [{"type": "text", "text": text} for text in ("first", "second", "third")]
+    assert server.said() == [("user", texts)]
+    await events(agent_for(server), context("third", asked("first"), failed))
+    assert server.said() == [("user", "first\n\nthird")]
+
+
 async def test_a_history_that_begins_with_the_agent_gets_a_word_in_front(server: OpenAIServer) -> None:
     """Strict providers want the person to begin."""
     await events(agent_for(server), context("yes", {"role": "assistant", "content": "Shall I?"}, system_prompt="p"))

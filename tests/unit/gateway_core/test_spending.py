@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.agents.base import AgentContext, AgentError, AgentEvent, Final, Reasoning, ToolCalls, ToolResult, Usage
+from gateway.agents.base import (
+    AgentContext,
+    AgentError,
+    AgentEvent,
+    Final,
+    Reasoning,
+    SummaryRequest,
+    ToolCalls,
+    ToolResult,
+    Usage,
+    Written,
+)
+from session_store import SessionDB
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.hall import Hall
 
@@ -69,3 +82,44 @@ async def test_a_turn_without_an_answer_is_counted_too(hall: Hall, elsewhere: El
             await hall.say("/stop")
         await hall.quiet()
     assert elsewhere("SELECT api_call_count, input_tokens FROM sessions") == [{"api_call_count": 1, "input_tokens": 10}]
+
+
+async def test_the_sums_are_right_after_a_report_told_twice_helper_calls_a_reopening_and_compression(
+    hall: Hall, home: Path
+) -> None:
+    """In and out of three calls and a helper's; what was thought is inside what was written; a summary counts, too."""
+    calls = [
+        [Usage("r1", "m", 1000, 100, reasoning_tokens=40)],
+        [Usage("r2", "m", 1500, 200)],
+        [Usage("r3", "m", 2500, 50, reasoning_tokens=10)] * 2,
+    ]
+
+    async def play(context: AgentContext) -> AsyncIterator[AgentEvent]:
+        for call in calls[len(hall.agent.asked) - 1]:
+            yield call
+        yield Final(f"re: {context.text}")
+
+    async def sum_up(request: SummaryRequest) -> Written:
+        del request
+        return Written("A summary.", [Usage("r5", "small", 7, 3)])
+
+    hall.agent.play, hall.agent.sum_up = play, sum_up
+    async with hall.running():
+        for number in range(3):
+            await hall.say(f"{number}")
+            await hall.sent(number + 1)
+        session_id = (await hall.session())["id"]
+        await hall.db.usage.record(session_id, [Usage("r4", "small", 300, 20)], "title")
+        told = "In this conversation: 4 calls of a model, 5,670 tokens: 5,300 read, 370 written (50 of them reasoning)."
+        await hall.say("/usage")
+        assert (await hall.sent(4))[3].splitlines()[0] == told
+        async with SessionDB(home / "state.db") as other:
+            assert (await other.usage.of_conversation(session_id))["total_tokens"] == 5670
+        await hall.say("/compress")
+        await hall.sent(5)
+        assert (await hall.session())["id"] != session_id
+        await hall.say("/usage")
+        after = (await hall.sent(6))[5].splitlines()[0]
+    assert after == told.replace("4 calls", "5 calls").replace("5,670", "5,680").replace("5,300", "5,307").replace(
+        "370", "373"
+    )
