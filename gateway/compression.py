@@ -40,6 +40,8 @@ __all__ = ["CompressionFailed", "Compressor", "first_kept", "goes_on_as"]
 
 SUMMARY_SECONDS = 180.0
 MOST_PIECES = 32
+#: What an agent is given at once for a summary, at most; more than the agents of the house would read whole.
+MOST_TOKENS = 60_000
 #: Characters of a text that a summary is made from; a tool's result may have less.
 _TEXT_LENGTH, _RESULT_LENGTH = 12_000, 2_000
 _LONGEST, _SHORTEST = 8_000, 400
@@ -104,6 +106,11 @@ class Compressor:
             await self._if_due(session_id)
 
     @property
+    def _piece(self) -> int:
+        """Tokens that are summarised at once."""
+        return min(self._contexts.limit * 3 // 4, MOST_TOKENS)
+
+    @property
     def _due_tokens(self) -> int:
         return self._contexts.limit * self.threshold // 100
 
@@ -154,8 +161,7 @@ class Compressor:
             CompressionFailed: see the module.
         """
         limit = self._contexts.limit
-        piece = limit * 3 // 4
-        view = await self._db.context_view(session["id"], limit=MOST_PIECES * piece, annotate=annotated)
+        view = await self._db.context_view(session["id"], limit=MOST_PIECES * self._piece, annotate=annotated)
         parts = exchanges(view.rows)
         total = sum(part.tokens for part in parts)
         kept = first_kept(parts, min(limit // 4, total // 2) if asked else limit // 4, limit // 2)
@@ -188,7 +194,7 @@ class Compressor:
         """One summary of it all, made piece by piece."""
         length = max(_SHORTEST, min(_LONGEST, self._contexts.limit // 8))
         summary = before
-        for rows in _pieces(parts, self._contexts.limit * 3 // 4 - length):
+        for rows in _pieces(parts, self._piece - length):
             history = [_clipped(message) for message in replay(rows)]
             if summary:
                 history.insert(0, {"role": "system", "content": summary})
