@@ -100,6 +100,10 @@ def main(
         from gateway.cli.chat import chat  # noqa: PLC0415 - see the module
 
         chat(continued=continued, resumed=resumed)
+    elif continued is not None or resumed is not None:
+        raise typer.BadParameter(
+            f"-c and -r go behind the command: `threadline chat -r SESSION`, not before `{context.invoked_subcommand}`."
+        )
 
 
 def run() -> None:

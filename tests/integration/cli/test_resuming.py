@@ -95,6 +95,15 @@ def test_a_name_that_is_not_clear_ends_with_a_sentence(
     assert elsewhere("SELECT COUNT(*) AS messages FROM messages") == before
 
 
+def test_before_a_command_they_are_refused_and_not_passed_over(filled: Path, elsewhere: Elsewhere) -> None:
+    """Else a new session would begin in silence."""
+    before = elsewhere("SELECT COUNT(*) AS messages FROM messages")
+    done = threadline(filled, "-r", "latest", "chat", "-q", "hello")
+    assert done.returncode == 2
+    assert "`threadline chat -r SESSION`" in done.stderr.decode()
+    assert elsewhere("SELECT COUNT(*) AS messages FROM messages") == before
+
+
 def test_latest_without_any_session_is_told(home: Path) -> None:
     """There is nothing to go on with."""
     done = threadline(home, "chat", "-r", "latest", "-q", "hello")
@@ -115,7 +124,7 @@ def test_resume_at_the_prompt_shows_where_one_was_and_goes_on_there(filled: Path
     with at_a_terminal(filled) as person:
         person.sees(PROMPT)
         person.enter("something of today")
-        person.sees("Kept: something of today")
+        person.sees("Kept: something of today", "something of today (2")
         person.enter("/resume")
         person.sees("2 Fix the build: Telegram", "3 Fix the parser #2: terminal", "goes on with one")
         person.enter("/resume 3")
