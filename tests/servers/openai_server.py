@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-__all__ = ["KEY", "OpenAIServer", "Says", "fault_in"]
+__all__ = ["KEY", "MODEL", "OpenAIServer", "Says", "fault_in"]
 
 KEY = "sk-test-0123456789abcdef"
 MODEL = "test-model"
