@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import structlog
 
@@ -145,7 +146,12 @@ class _Service:
         """Serve until told to stop, then drain."""
         address = _address(self._settings.web.host, listener)
         receiving, serving_web = anyio.CancelScope(), anyio.CancelScope()
-        listening = anyio.Event()
+        listening, stopping = anyio.Event(), anyio.Event()
+
+        async def wait() -> None:
+            await told()
+            stopping.set()
+
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._serve_web, serving_web, listener, token, listening)
@@ -159,8 +165,11 @@ class _Service:
                 tasks.start_soon(self._work_rows)
                 tasks.start_soon(self._receive, receiving)
                 tasks.start_soon(self._report, address)
+                tasks.start_soon(wait)
+                # Whoever reads that it runs may tell it to stop in that moment: by then it must be listening.
+                await anyio.lowlevel.checkpoint()
                 announce(f"{address}/?token={token}")
-                await told()
+                await stopping.wait()
                 _log.info("draining")
                 receiving.cancel()
                 await self._drain(serving_web)

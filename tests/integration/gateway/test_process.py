@@ -207,6 +207,29 @@ def _fill(disk: Path) -> None:
             return
 
 
+async def test_told_to_stop_in_the_moment_it_says_that_it_runs_it_ends_in_order(configured: Path) -> None:
+    """Nobody has to wait a little before it may be stopped."""
+    script = (
+        "import os, signal\n"
+        "from config import Home, load_settings\n"
+        "from gateway.cli.running import async_run\n"
+        "from gateway.daemon import Daemon\n"
+        "stop = lambda address: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "async_run(Daemon(Home(), load_settings(Home())).run(stop))\n"
+        "print('ended in order')\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script),
+        env=clean_environment(configured),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(30):
+        said, problem = await process.communicate()
+    assert process.returncode == 0, problem.decode()
+    assert said.endswith(b"ended in order\n")
+
+
 @pytest.mark.parametrize("hung", [("deaf", 10.0, 0), ("blocking", 1.5, 1)])
 async def test_a_hung_agent_does_not_hold_up_the_end_and_its_turn_is_left(
     configured: Path, telegram: TelegramEmulator, elsewhere: Elsewhere, hung: tuple[str, float, int]
