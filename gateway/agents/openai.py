@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CALLS", "MAX_ROUNDS", "OpenAIAgent"]
 
 MAX_ROUNDS = 8
-MAX_CALLS = 16
+MAX_CALLS = 8
 #: Times a reply is asked for again that broke before anything of it was shown.
 _AGAIN = 2
 _TITLE_LENGTH = 100
