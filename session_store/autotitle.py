@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from session_store.content import plain_text
+from session_store.lineage import live_tip
 from session_store.naming import free_title
 from session_store.sessions import session_row
 from session_store.titles import MAX_TITLE, one_line, split_number, title_key
@@ -53,12 +54,14 @@ def first_exchange(rx: Rx, session_id: str) -> list[dict[str, Any]] | None:
 
 def title_if_none(tx: Tx, session_id: str, title: str) -> str | None:
     """Give a session a title unless it has one; returns the title it got, None if it got none."""
-    session = session_row(tx, session_id)
+    known = session_row(tx, session_id) is not None
+    # Compression may have moved the conversation on while the title was made.
+    session = session_row(tx, live_tip(tx, session_id)) if known else None
     base = split_number(one_line(title))[0][:MAX_TITLE].rstrip()
     if session is None or session["title"] is not None or not base:
         return None
     given = free_title(tx, base, session["owner"])
-    return given if tx.run(_TITLE, (given, title_key(given), session_id)) else None
+    return given if tx.run(_TITLE, (given, title_key(given), session["id"])) else None
 
 
 class AutomaticTitles:

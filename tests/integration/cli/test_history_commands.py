@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import Elsewhere
-from tests.terminals import at_a_terminal
+from tests.terminals import SLOW_COMMAND, at_a_terminal
 
 PROMPT = "\n>"
 
@@ -46,3 +46,23 @@ def test_a_conversation_is_compressed_taken_back_branched_and_answered_again(hom
     assert [row["title"] for row in titles] == ["Garden", "Garden #2", "Balcony"]
     assert titles[0]["end_reason"] == "compression"
     assert titles[2]["kind"] == "branch"
+
+
+def test_a_conversation_that_grows_too_long_is_compressed_while_one_types_on(home: Path, elsewhere: Elsewhere) -> None:
+    """The person is told above the prompt, and the next message goes on in the same conversation."""
+    (home / "config.yaml").write_text("agent: {context_tokens: 2000}\n", encoding="utf-8")
+    (home / "gate").touch()
+    with at_a_terminal(home, command=SLOW_COMMAND) as person:
+        person.sees(PROMPT)
+        for number in range(4):
+            person.type(f"{number} " + "many words that take their room " * 20)
+            person.press("enter")
+            person.sees(f"answer to {number} many words")
+        person.sees("This conversation had grown long: what was said earlier is now a summary")
+        person.enter("and now?")
+        person.sees("answer to and now?")
+        assert person.leave() == 0
+    sessions = elsewhere("SELECT id, end_reason FROM sessions ORDER BY rowid")
+    assert sessions[0]["end_reason"] == "compression"
+    said = elsewhere("SELECT session_id FROM messages WHERE content = 'and now?'")
+    assert said == [{"session_id": sessions[-1]["id"]}]

@@ -207,3 +207,15 @@ async def test_an_edit_of_what_only_the_summary_knows_is_still_told(db: SessionD
         "s2", annotate=lambda message, _note, changes: [message["content"], [change["now"] for change in changes]]
     )
     assert view.rows[-1]["content"] == ["when?", ["at ten"]]
+
+
+async def test_a_title_that_was_made_meanwhile_is_that_of_the_child(db: SessionDB, holder: str) -> None:
+    """The conversation gets it, not the part of it that has ended."""
+    await db.create_session("s", "cli", owner="owner")
+    ids = await talk(db, "s", "one", "two")
+    fence = await held(db, "s", holder)
+    await db.compressions.compress(Compress(fence, "s", "s2", "one", ids[1]))
+    assert await db.automatic_titles.give("s", "Garden") == "Garden"
+    tip = await db.get_tip("s")
+    assert tip is not None
+    assert (tip["id"], tip["title"]) == ("s2", "Garden")
