@@ -7,7 +7,7 @@ conversation that another turn or process holds is waited for; the rows stay in 
 Failure: a row that cannot be worked because of its own content is set aside with a visible record after
 `MAX_ATTEMPTS` tries. A failure of the store pauses the lane, longer each time, until the store works again.
 Limits: `MAX_LANES` workers; the queue itself is the inbox table, nothing waits in memory. Looking takes time that grows
-with the backlog, so a look is followed by a pause of twice its length.
+with the backlog, so a look is followed by a pause of its length.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Lanes:
                 try:
                     began = anyio.current_time()
                     await self._dispatch(tasks)
-                    await self._pause(2 * (anyio.current_time() - began))
+                    await self._pause(anyio.current_time() - began)
                     await self._bell.wait(IDLE_SECONDS)
                 except StoreError as error:
                     failures += 1
