@@ -14,10 +14,11 @@ Failure: none of its own; an unknown session has an empty view. Limits: what one
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from session_store.attachments import attachments_of
 from session_store.decoding import decode_message
-from session_store.lineage import live_tip, root_of
+from session_store.lineage import COMPRESSION, live_tip, root_of
 from session_store.notes import Annotate, changes_for, notes_of
 from session_store.rows import AttachmentRow, MessageRow, SessionRow
 from session_store.tx import Row, Rx
@@ -113,10 +114,11 @@ def context_view(  # noqa: PLR0913 - each says what is read, by name
     if it is there and was not taken back. since: the oldest message that is read at all. annotate: gives each user
     message its notes.
     """
-    if rx.one(_SESSION, (session_id,)) is None:
+    tip = _tip(rx, session_id)
+    if tip is None:
         return View()
-    tip: SessionRow = rx.one(_SESSION, (live_tip(rx, session_id),))  # type: ignore[assignment]
-    summary = rx.one(_BY_OPERATION, (summary_op(tip["id"]),))
+    continues = tip["parent_session_id"] is not None
+    summary = rx.one(_BY_OPERATION, (summary_op(tip["id"]),)) if continues else None
     stored, whole = _tail(rx, tip, limit, since or 0)
     if question is not None and all(row["id"] != question for row in stored):
         asked = rx.one(_BY_ID, (question,))
@@ -127,6 +129,14 @@ def context_view(  # noqa: PLR0913 - each says what is read, by name
     text = decode_message(summary)["content"] if summary is not None else None
     files = [] if question is None else attachments_of(rx, [question]).get(question, [])
     return View(tip, text if isinstance(text, str) else None, rows, whole, files)
+
+
+def _tip(rx: Rx, session_id: str) -> SessionRow | None:
+    """The live session of the conversation; None for an unknown one."""
+    session = cast("SessionRow | None", rx.one(_SESSION, (session_id,)))
+    if session is None or session["end_reason"] != COMPRESSION:
+        return session
+    return cast("SessionRow | None", rx.one(_SESSION, (live_tip(rx, session_id),)))
 
 
 def _tail(rx: Rx, tip: SessionRow, limit: int | None, since: int) -> tuple[list[Row], bool]:
