@@ -4,7 +4,10 @@ On each platform 50 people talk to 5 bots in direct chats; the recall agent answ
 message was due until its answer has arrived at the emulator. While that goes on `/health` is asked every 100 ms: its
 answer comes from the loop that does all the work, so its wait tells how long that loop was busy at a stretch. Memory
 and processor time are the gateway process's. A search tries further rates after that, each for a tenth of the time, to
-find the highest one that still holds. The emulators need the same processors, and so does whatever else runs there.
+find the highest one that still holds. The emulators and the people need the same processors, which real ones would not,
+so their share is told beside the gateway's; so does whatever else runs there, which the load average tells.
+What bounds it: the gateway's one event loop, where the platforms' libraries take most of the time of a message, and the
+commits, of which each message waits for four, one after another, before its answer is sent.
 Limits: Linux, for memory and processor time.
 """
 
@@ -44,7 +47,7 @@ NEAR = 1.2
 LEAST_RATE, LEAST_SECONDS = 2.0, 10.0
 COLUMNS = (
     *("messages/s each", "for", "answered", "p50", f"p95 ({', '.join(PLATFORMS)})", "p99"),
-    *("`/health` p50, p99, max", "memory", "processor time a message", "cores", "load"),
+    *("`/health` p50, p99, max", "memory", "processor time a message", "cores: gateway, platforms", "load"),
 )
 #: Of what a crowd says: all waits are one line.
 LONGEST_LINE = 2**26
@@ -55,7 +58,8 @@ ROOT = Path(__file__).parents[1]
 class Load:
     """One load. Seconds; waits and looks (waits for `/health`) sorted; memory in bytes; cpu: processor time.
 
-    each: the 95th percentile of the waits on each platform. took: until the last answer. others: the load average.
+    platforms: what the emulators and the people took of it. each: the 95th percentile of the waits on each platform.
+    took: until the last answer. others: the load average.
     """
 
     rate: float
@@ -66,6 +70,7 @@ class Load:
     looks: list[float]
     memory: tuple[int, int]
     cpu: float
+    platforms: float
     took: float
     others: float
 
@@ -86,16 +91,20 @@ class Bench:
         """Let every platform's people talk so often for so long."""
         looks: list[float] = []
         looking = asyncio.create_task(self._look(looks))
-        memory, spent, began, others = self._memory(), self._cpu(), time.perf_counter(), os.getloadavg()[0]
+        crowds = [crowd.pid for crowd in self._crowds]
+        memory, began, others = self._memory(), time.perf_counter(), os.getloadavg()[0]
+        spent, theirs = processor_time(self._gateway.pid), sum(map(processor_time, crowds))
         told = await asyncio.gather(*(ask(crowd, f"{rate} {seconds}", seconds) for crowd in self._crowds))
-        spent, took = self._cpu() - spent, time.perf_counter() - began
+        spent, theirs = processor_time(self._gateway.pid) - spent, sum(map(processor_time, crowds)) - theirs
+        took = time.perf_counter() - began
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
         waits = sorted(wait for one in told for wait in one["waits"])
         each = [part(sorted(one["waits"]), 0.95) for one in told]
         said = sum(one["said"] for one in told)
-        return Load(rate, seconds, said, waits, each, sorted(looks), (memory, self._memory()), spent, took, others)
+        memories = (memory, self._memory())
+        return Load(rate, seconds, said, waits, each, sorted(looks), memories, spent, theirs, took, others)
 
     async def _look(self, looks: list[float]) -> None:
         address = self._gateway.address.partition("/?")[0]
@@ -110,9 +119,11 @@ class Bench:
         status = Path(f"/proc/{self._gateway.pid}/status").read_text(encoding="utf-8")
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
 
-    def _cpu(self) -> float:
-        stat = Path(f"/proc/{self._gateway.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+def processor_time(pid: int) -> float:
+    """Seconds that a process has taken so far."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def hear(crowd: asyncio.subprocess.Process, seconds: float = 0.0) -> Any:
@@ -208,7 +219,8 @@ def row(load: Load) -> str:
     answered = f"{100 * len(load.waits) / load.said:.2f} % of {load.said:,}" if load.said else "nothing said"
     return (
         f"| {load.rate:.1f} | {load.seconds:.0f} s | {answered} | {middle} | {most} ({each}) | {slow} | {looks} ms | "
-        f"{before} -> {after} MB | {spent:.1f} ms | {load.cpu / load.took:.2f} | {load.others:.1f} |"
+        f"{before} -> {after} MB | {spent:.1f} ms | {load.cpu / load.took:.2f}, {load.platforms / load.took:.2f} | "
+        f"{load.others:.1f} |"
     )
 
 
