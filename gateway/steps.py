@@ -99,6 +99,7 @@ class Steps:
                     running.heard()
                     if isinstance(event, Final):
                         final = event
+                        work.whole.set()
                     else:
                         await self._step(work, running, event)
         except AgentError as error:

@@ -176,13 +176,14 @@ class Streaming:
         while not self._text(show):
             if not await show.news():
                 return
-        if await show.pause(START_SECONDS) and await self._begin(show):
+        # What is whole only has to be stored; a store that takes its time needs no further work.
+        if await show.pause(START_SECONDS) and not show.work.whole.is_set() and await self._begin(show):
             await self._grow(show)
 
     async def _grow(self, show: _Show) -> None:
         """Edit the message as the text grows."""
         shown: OutboundPart | None = None
-        while await show.pause(self._pause(show)):
+        while await show.pause(self._pause(show)) and not show.work.whole.is_set():
             part = await self._part(show)
             if part == shown:
                 if not await show.news():
@@ -210,7 +211,7 @@ class Streaming:
             begun = await self._db.shown.begin(show.fence, row, rendered, () if reset is None else (reset,))
             if begun is not None:
                 break
-            if not await show.pause(LOOK_SECONDS):
+            if not await show.pause(LOOK_SECONDS) or show.work.whole.is_set():
                 return False
         if not begun.open:
             return False

@@ -34,13 +34,17 @@ class End(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A claimed turn and where its answer goes. reply_to: platform id of the message that is answered."""
+    """A claimed turn and where its answer goes. reply_to: platform id of the message that is answered.
+
+    whole: set once the agent has given the whole answer, be it stored or not.
+    """
 
     claim: Claim
     place: Place
     text: str
     visible_to: Visibility
     reply_to: str | None = None
+    whole: anyio.Event = field(default_factory=anyio.Event)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from gateway import streaming
 from session_store import NewOutbox, PlaceRef, SessionRow
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.fakes import PART, EditingAdapter
-from tests.unit.gateway_core.hall import Hall, settings
+from tests.unit.gateway_core.hall import Hall, failing, settings
 from tests.unit.gateway_core.shown import MORE, Script, adapter, at_once, ended, hall, is_so, script, stands
 
 __all__ = ["adapter", "at_once", "hall", "script"]
@@ -52,6 +52,21 @@ async def test_a_quick_answer_is_posted_at_once(
         await hall.say("tell me")
         await stands(hall, adapter, "Yes.")
     assert (len(adapter.sent), adapter.edited) == (1, [])
+
+
+async def test_nothing_is_shown_of_what_is_whole_and_only_waits_for_the_store(
+    hall: Hall, script: Script, adapter: EditingAdapter, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that takes its time is not given more to do."""
+    monkeypatch.setattr(streaming, "START_SECONDS", 0.1)
+    script.say("Once")
+    script.end("Once.")
+    with failing(hall.db.turns, "finish", 1):
+        async with hall.running():
+            await hall.say("tell me")
+            await stands(hall, adapter, "Once.")
+    assert elsewhere(SHOWN) == []
+    assert adapter.edited == []
 
 
 async def test_a_notice_is_not_held_up_by_an_answer_that_grows(
