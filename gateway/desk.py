@@ -211,7 +211,11 @@ class Desk:
         if call is None:
             await self._db.inbox.set_aside(row["id"], "a command row without a command")
             return True
-        if self._commands.asks_for_a_turn(call):
+        turn = self._commands.asks_for_a_turn(call)
+        # Whoever waits comes by often: a look costs less than a try.
+        if (turn or self._commands.holds(call)) and await self._db.turns.is_held(row["session_key"], row["session_id"]):
+            return False
+        if turn:
             return await self._again(row, call)
         async with self._shown_typing(place_of(row)):
             return await self._counter.work(row, call, self.recover)
