@@ -6,7 +6,7 @@ import json
 from zoneinfo import ZoneInfo
 
 from gateway.context import Contexts
-from session_store import SessionDB, Visibility
+from session_store import Branch, NewAttachment, PlaceRef, SessionDB, Visibility
 
 UTC = ZoneInfo("UTC")
 OWNER = Visibility(frozenset({"owner"}))
@@ -78,3 +78,38 @@ async def test_an_unknown_session_has_an_empty_conversation(db: SessionDB) -> No
     """Nothing is made up for a session that was deleted meanwhile."""
     context = await Contexts(db, limit=LIMIT).build("gone", "t", "x", OWNER)
     assert list(context.conversation) == []
+
+
+async def test_files_are_seen_in_their_own_turn_only(db: SessionDB) -> None:
+    """Afterwards their names are left, in the text; a branch keeps them with the message."""
+    async with db.attachments.incoming(1000) as incoming:
+        await incoming.write(b"a picture")
+        digest = await incoming.keep()
+    await db.create_session("s", "cli", owner="owner")
+    picture = NewAttachment("a.png", "image", digest, 9, "image/png")
+    first = await db.append_message("s", "user", "look\n\n[file: a.png]", attachments=[picture])
+    contexts = Contexts(db, limit=LIMIT)
+    assert [file.name for file in (await contexts.build("s", "t1", "look", OWNER, first)).attachments] == ["a.png"]
+    await db.append_message("s", "assistant", "I see.")
+    second = await db.append_message("s", "user", "and now?")
+    later = await contexts.build("s", "t2", "and now?", OWNER, second)
+    assert later.attachments == []
+    assert [message["content"] for message in later.conversation] == ["look\n\n[file: a.png]", "I see.", "and now?"]
+
+    holder = await db.processes.register("terminal", [], {})
+    held = await db.holding.take("s", holder, "w", "/branch")
+    assert held.fence is not None
+    await db.apply([Branch(held.fence, "s", "b", PlaceRef("cli", "main", "dm", "owner"))])
+    copied = (await db.get_messages("b"))[0]["id"]
+    assert [row["hash"] for row in (await db.attachments.of_messages([copied]))[copied]] == [digest]
+
+
+async def test_what_an_unfinished_history_costs_is_bounded_by_the_budget(db: SessionDB) -> None:
+    """However long it is: what is shown, and what is read for it."""
+    await db.create_session("s", "cli", owner="owner")
+    for number in range(300):
+        await db.append_message("s", "user" if number % 2 == 0 else "assistant", f"{number} " + "words " * 100)
+    seen = await Contexts(db, limit=5000).seen("s")
+    assert 2500 < seen.tokens <= 5000
+    assert len(seen.view.rows) < 40
+    assert (seen.shown.cut, seen.shown.messages[0]["role"]) == (True, "user")
