@@ -28,7 +28,7 @@ from gateway.lanes import Lanes
 from gateway.owner import OWNER, owner_sees
 from gateway.places import TERMINAL, place_ref
 from gateway.workshop import Workshop
-from session_store import NewInbox, SessionDB, StoreError
+from session_store import NewInbox, ResumeSession, SessionDB, StoreError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -133,6 +133,12 @@ class Terminal:
         if left and not (last is not None and last["last_active"] >= left[0]["received_at"]):
             return left[0]["session_id"]
         return last["id"] if last is not None else None
+
+    async def take_up(self, session_id: str) -> None:
+        """Bring a session here: it is open again, and its history of places says so; not before it is stored."""
+        if await self.db.get_session(session_id) is not None:
+            here = ResumeSession(session_id, place_ref(TERMINAL), self.visible_to, person_id=OWNER)
+            await self.db.apply([here])
 
     async def open(self, session_id: str) -> Left:
         """Go into a session and take up what a dead terminal left in it."""

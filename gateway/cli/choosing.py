@@ -19,11 +19,18 @@ __all__ = ["chosen_session", "unclear"]
 
 
 async def chosen_session(terminal: Terminal, wanted: Wanted) -> str | None:
-    """The live tip that is wanted; None if nothing was used in a terminal yet. Ends the command if it is not clear."""
+    """Take up the live tip that is wanted; returns it, or None if nothing was used in a terminal yet.
+
+    Ends the command if it is not clear which one that is.
+    """
     if wanted.name is None:
-        return await terminal.latest()
+        latest = await terminal.latest()
+        if latest is not None:
+            await terminal.take_up(latest)
+        return latest
     result = await meant(terminal.db, wanted.name, terminal.visible_to)
     if result.one is not None:
+        await terminal.take_up(result.one["id"])
         return result.one["id"]
     if wanted.name.casefold() == LATEST:
         raise fail("There is no session yet. `threadline` alone begins one.")

@@ -111,12 +111,17 @@ def test_latest_without_any_session_is_told(home: Path) -> None:
     assert done.stderr.decode() == "There is no session yet. `threadline` alone begins one.\n"
 
 
-def test_the_last_one_used_in_a_terminal_counts_wherever_it_was_begun(filled: Path) -> None:
+def test_the_last_one_used_in_a_terminal_counts_wherever_it_was_begun(filled: Path, elsewhere: Elsewhere) -> None:
     """What was begun on Telegram and taken up here is what -c takes up next."""
     threadline(filled, "chat", "-c", "-q", "a word to the parser")
     threadline(filled, "chat", "-r", "Fix the build", "-q", "a word from the terminal")
     with at_a_terminal(filled, "-c") as person:
         person.sees("Going on with “Fix the build”: 3 messages", "> a word from the terminal", PROMPT)
+    moves = elsewhere(
+        "SELECT h.how, p.platform, h.person_id FROM place_history h JOIN places p ON p.id = h.place_id "
+        "WHERE h.root_id = '20260102_100000_cccccc'"
+    )
+    assert moves == [{"how": "resume", "platform": "cli", "person_id": OWNER}]
 
 
 def test_resume_at_the_prompt_shows_where_one_was_and_goes_on_there(filled: Path, elsewhere: Elsewhere) -> None:
