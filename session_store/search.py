@@ -20,13 +20,13 @@ from typing import Final, Literal, get_args
 from session_store.candidates import Request, candidates, request, scanned
 from session_store.engine import Engine
 from session_store.errors import IndexDamaged, InvalidArgument, StoreDamaged, StoreError
-from session_store.hits import hit
+from session_store.hits import hits as told
 from session_store.index import mark_broken
 from session_store.models import Visibility
 from session_store.query import Query, parse
 from session_store.related import Question, related
 from session_store.relevance import RANKED, most_relevant_first
-from session_store.rows import SearchHit, SearchHits
+from session_store.rows import SearchHits
 from session_store.tx import Rx
 
 __all__ = ["SEARCH_TIME", "Search"]
@@ -158,7 +158,7 @@ class Search:
             with rx.stopping(lambda: time.monotonic() > until):
                 found = related(rx, asked, question, limit)
             terms = asked.query.wanted
-            return SearchHits((hit(rx, one, terms, approximate=False) for one, _ in found), stopped=rx.stopped)
+            return SearchHits(told(rx, [(one, True) for one, _ in found], terms), stopped=rx.stopped)
 
         return await self._engine.read(read, timeout=_WHOLE_TIME)
 
@@ -187,11 +187,8 @@ class _Page:
             if self._by_relevance:
                 found = most_relevant_first(rx, self._asked.query, found)
             page = list(islice(found, self._offset, self._end))
-        return SearchHits((self._hit(rx, *one) for one in page), stopped=rx.stopped)
+        return SearchHits(told(rx, page, self._asked.query.wanted), stopped=rx.stopped)
 
     @property
     def _most(self) -> int:
         return max(self._end, RANKED) if self._by_relevance else self._end
-
-    def _hit(self, rx: Rx, message_id: int, exact: bool) -> SearchHit:  # noqa: FBT001 - one item of what was found
-        return hit(rx, message_id, self._asked.query.wanted, approximate=not exact)
