@@ -74,7 +74,8 @@ def check(bench: Bench, messages: list[str], data: st.DataObject) -> None:
     if any(hit["approximate"] for hit in hits):
         assert found == containing
         return
-    assert found, "what contains it was not found"
+    # A piece that ends before a combining mark is contained nowhere once the text is composed.
+    assert found or not containing
     for one in found:
         haystack = Haystack(ids[one])
         assert term.holds(haystack) or one in containing
