@@ -13,8 +13,9 @@ Failure: none of its own; an unknown session has an empty view. Limits: what one
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from session_store.attachments import attachments_of
 from session_store.decoding import decode_message
@@ -23,11 +24,23 @@ from session_store.notes import Annotate, changes_for, notes_of
 from session_store.rows import AttachmentRow, MessageRow, SessionRow
 from session_store.tx import Row, Rx
 
-__all__ = ["MAX_ROWS", "View", "context_view", "row_tokens", "seen_from", "segments", "summary_op", "text_tokens"]
+__all__ = [
+    "MAX_ROWS",
+    "View",
+    "context_view",
+    "is_summary",
+    "row_tokens",
+    "seen_from",
+    "segments",
+    "summary_op",
+    "text_tokens",
+]
 
 MAX_ROWS = 100_000
 #: Tokens that a message costs beside its text: role, separators, ids.
 MESSAGE_TOKENS = 6
+
+_SUMMARY = "summary:"
 
 _SESSION = "SELECT * FROM sessions WHERE id = ?"
 _PARENT = """
@@ -64,7 +77,12 @@ class View:
 
 def summary_op(session_id: str) -> str:
     """The `op_id` of the message that holds a session's summary."""
-    return f"summary:{session_id}"
+    return f"{_SUMMARY}{session_id}"
+
+
+def is_summary(row: Mapping[str, Any]) -> bool:
+    """Whether a message is the summary that a session begins with."""
+    return str(row["op_id"] or "").startswith(_SUMMARY)
 
 
 def text_tokens(text: str) -> int:

@@ -19,6 +19,7 @@ from gateway.handoff_words import step_words
 from gateway.phrases import age, clock, folded, harmless, one_line, plural
 from gateway.said import text_of, tool_names
 from gateway.spending import spent
+from session_store.view import is_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,7 +159,8 @@ def _shown(row: MessageRow) -> str:
         return f"{when}  result of {row['tool_name'] or 'a tool'}: {one_line(text_of(row), 100)}"
     called = f"\n[{folded(tool_names(row))}]" if row["tool_calls"] else ""
     text = f"\n{text_of(row)}" if text_of(row) else ""
-    return f"\n{when}  {row['role']}:{called}{text}"
+    role = "summary of what came before, as the agent sees it" if is_summary(row) else row["role"]
+    return f"\n{when}  {role}:{called}{text}"
 
 
 @app.command("stats")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from session_store import Compress, Fence, FenceLost, NewInbox, PlaceRef, SessionDB, Usage
 from tests.conftest import Elsewhere
+from tests.gateways import threadline
 from tests.unit.queues.bench import incoming, never, request
 
 HOME = PlaceRef("telegram", "main", "dm", "42")
@@ -86,6 +88,17 @@ async def test_a_compressed_conversation_is_seen_as_summary_and_tail_from_any_of
     assert exported is not None
     assert [message["role"] for message in exported["messages"]] == ["system", "user"]
     assert exported["message_count"] == 2
+
+
+async def test_show_names_the_summary_as_what_it_is(home: Path, db: SessionDB, holder: str) -> None:
+    """Between what was said; it is no word of anybody."""
+    await db.people.sync_config({}, {})
+    await db.create_session("s", "cli", owner="owner")
+    ids = await talk(db, "s", "one", "two")
+    fence = await held(db, "s", holder)
+    await db.compressions.compress(Compress(fence, "s", "s2", "of one", ids[1]))
+    shown = await threadline(home, "sessions", "show", "s2")
+    assert "summary of what came before, as the agent sees it:\nof one" in shown.out
 
 
 async def test_what_is_appended_while_the_summary_is_made_is_seen_in_the_child(db: SessionDB, holder: str) -> None:
