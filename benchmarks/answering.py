@@ -56,7 +56,9 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One load. Seconds; waits and looks (waits for `/health`) sorted; memory in bytes; cpu: processor time.
+    """One load. Seconds; waits and looks (waits for `/health`) sorted; cpu: processor time.
+
+    memory: in bytes, at the begin, half-way and at the end.
 
     platforms: what the emulators and the people took of it. each: the 95th percentile of the waits on each platform.
     took: until the last answer. others: the load average.
@@ -68,7 +70,7 @@ class Load:
     waits: list[float]
     each: list[float]
     looks: list[float]
-    memory: tuple[int, int]
+    memory: tuple[int, int, int]
     cpu: float
     platforms: float
     took: float
@@ -94,6 +96,7 @@ class Bench:
         crowds = [crowd.pid for crowd in self._crowds]
         memory, began, others = self._memory(), time.perf_counter(), os.getloadavg()[0]
         spent, theirs = processor_time(self._gateway.pid), sum(map(processor_time, crowds))
+        halfway = asyncio.create_task(self._memory_after(seconds / 2))
         told = await asyncio.gather(*(ask(crowd, f"{rate} {seconds}", seconds) for crowd in self._crowds))
         spent, theirs = processor_time(self._gateway.pid) - spent, sum(map(processor_time, crowds)) - theirs
         took = time.perf_counter() - began
@@ -103,7 +106,7 @@ class Bench:
         waits = sorted(wait for one in told for wait in one["waits"])
         each = [part(sorted(one["waits"]), 0.95) for one in told]
         said = sum(one["said"] for one in told)
-        memories = (memory, self._memory())
+        memories = (memory, await halfway, self._memory())
         return Load(rate, seconds, said, waits, each, sorted(looks), memories, spent, theirs, took, others)
 
     async def _look(self, looks: list[float]) -> None:
@@ -114,6 +117,10 @@ class Bench:
                 await client.get(f"{address}/health")
                 looks.append(time.perf_counter() - began)
                 await asyncio.sleep(LOOK_SECONDS)
+
+    async def _memory_after(self, seconds: float) -> int:
+        await asyncio.sleep(seconds)
+        return self._memory()
 
     def _memory(self) -> int:
         status = Path(f"/proc/{self._gateway.pid}/status").read_text(encoding="utf-8")
@@ -214,12 +221,12 @@ def row(load: Load) -> str:
     middle, most, slow = (f"{part(load.waits, share) * 1000:,.0f} ms" for share in (0.5, 0.95, 0.99))
     looks = ", ".join(f"{part(load.looks, share) * 1000:,.0f}" for share in (0.5, 0.99, 1.0))
     each = ", ".join(f"{wait * 1000:,.0f}" for wait in load.each)
-    before, after = (f"{size / 2**20:.0f}" for size in load.memory)
+    memory = " -> ".join(f"{size / 2**20:.0f}" for size in load.memory)
     spent = 1000 * load.cpu / max(load.said, 1)
     answered = f"{100 * len(load.waits) / load.said:.2f} % of {load.said:,}" if load.said else "nothing said"
     return (
         f"| {load.rate:.1f} | {load.seconds:.0f} s | {answered} | {middle} | {most} ({each}) | {slow} | {looks} ms | "
-        f"{before} -> {after} MB | {spent:.1f} ms | {load.cpu / load.took:.2f}, {load.platforms / load.took:.2f} | "
+        f"{memory} MB | {spent:.1f} ms | {load.cpu / load.took:.2f}, {load.platforms / load.took:.2f} | "
         f"{load.others:.1f} |"
     )
 
@@ -235,7 +242,8 @@ def table(where: str, loads: list[Load]) -> str:
             f"{len(PLATFORMS)} platforms at once, {PEOPLE} people and {BOTS} bots on each, direct chats, recall agent,",
             "one gateway process; the emulators and the people run on the same processors. A wait goes from the",
             "instant that a message was due to its answer at the emulator. `/health` is asked meanwhile: its waits",
-            "show how long the loop was busy. Load is the load average of the whole machine when the row began.",
+            "show how long the loop was busy. Memory: at the begin, half-way, at the end; it grows until the page",
+            "caches of the three connections to the database are full (32 MB). Load: the machine's at the begin.",
             "",
             f"| {' | '.join(COLUMNS)} |",
             f"|{'---:|' * len(COLUMNS)}",
