@@ -23,6 +23,7 @@ from gateway.agents.base import SummaryRequest
 from gateway.agents.digest import digest
 from gateway.bell import Bell
 from gateway.handoff_words import farewell, moved, outcome, thread_title, welcome
+from gateway.phrases import entrance
 from gateway.places import LOCAL_PLATFORMS, place_of_ref, place_ref
 from session_store import Binding, FenceLost, NewMessage, NewOutbox, StoreError
 from session_store.handoffs import COMPLETE_SECONDS
@@ -127,8 +128,16 @@ class Handoffs:
         if row["attempts"] > ATTEMPTS:
             raise _Failed("the gateway was interrupted too often.")
         while True:
+            await self._connected(row)
             fence = await self._held(row)
-            row, place = await self._place(row)
+            try:
+                row, place = await self._place(row)
+            except _Later as later:
+                # Whoever speaks in the conversation meanwhile need not wait with us.
+                await self._db.holding.let_go(fence)
+                await self._say(row, f"waiting, since the platform asks for it: {later}")
+                await anyio.sleep(max(later.delay, AWAY_SECONDS))
+                continue
             await self._say(row, "writing a short summary")
             session = await self._session(row)
             summary = await self._summary(session)
@@ -142,6 +151,17 @@ class Handoffs:
                 return
 
     # --- the steps ---------------------------------------------------------------------------------------------------
+
+    async def _connected(self, row: HandoffRow) -> None:
+        """Return once the account can be asked; nothing is held until then."""
+        adapter = self._adapters[row["target"].platform, row["target"].account]
+        told = False
+        while adapter.state is not AdapterState.CONNECTED:
+            if not told:
+                await self._say(row, f"waiting until {entrance(adapter.platform)} can be reached")
+                told = True
+            await self._still_ours(row)
+            await anyio.sleep(AWAY_SECONDS)
 
     async def _held(self, row: HandoffRow) -> Fence:
         """The conversation's lease, once it is free; what a dead process left in it is worked first."""
@@ -187,10 +207,7 @@ class Handoffs:
             try:
                 return await adapter.open_thread(target, title)
             except RetryLater as error:
-                await self._say(row, f"waiting: {error}")
-                # An account that is not connected yet, or not any more, is asked again soon.
-                connected = adapter.state is AdapterState.CONNECTED
-                await anyio.sleep(max(error.delay, AWAY_SECONDS) if connected else AWAY_SECONDS)
+                raise _Later(str(error), error.delay) from error
             except UnknownOutcome as error:
                 unknown += 1
                 if unknown >= OPENINGS:
@@ -281,6 +298,14 @@ class Handoffs:
             if asked_at is not None and local:
                 tip = await self._workshop.db.get_tip(row["root_id"])
                 self._workshop.live.notice(tip["id"] if tip is not None else row["root_id"], words)
+
+
+class _Later(Exception):
+    """The platform asks to wait for so many seconds."""
+
+    def __init__(self, reason: str, delay: float) -> None:
+        super().__init__(reason)
+        self.delay = delay
 
 
 class _NoThread(Exception):

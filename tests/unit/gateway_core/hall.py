@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from adapters.base import InboundMessage, Verdict
+from adapters.base import AdapterState, InboundMessage, Verdict
 from config import Settings
 from gateway.attention import Attention
 from gateway.delivery import Delivery
@@ -87,6 +87,7 @@ class Hall:
                     self.delivery.open(OWN[0])
                     serving.start_soon(self.delivery.run)
                 if handing:
+                    self.adapter.state = AdapterState.CONNECTED
                     serving.start_soon(self.handoffs.run)
                 if recovering:
                     serving.start_soon(self.recovery.run)

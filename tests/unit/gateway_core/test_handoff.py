@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.base import Gone, Place, Refused, RetryLater, UnknownOutcome
+from adapters.base import AdapterState, Gone, Place, Refused, RetryLater, UnknownOutcome
 from gateway import handoff
 from gateway.agents.base import AgentContext, AgentError, AgentEvent, Final, SummaryRequest, Written
 from gateway.handoff_watch import call_off, watch
@@ -180,6 +180,22 @@ async def test_called_off_while_a_thread_is_opened_nothing_is_bound(hall: Hall, 
     assert outcome(done) == "The handoff was cancelled; the conversation is where it was."
     assert elsewhere("SELECT * FROM routes") == []
     assert hall.adapter.sent == []
+
+
+async def test_while_the_platform_is_away_the_conversation_is_free(hall: Hall) -> None:
+    """Who speaks in it is answered; the handoff goes on when the account is back."""
+    op_id = await asked(hall)
+    async with hall.running(handing=True):
+        hall.adapter.state = AdapterState.RETRYING
+
+        async def waits() -> bool:
+            row = await hall.db.handoffs.get(op_id)
+            return row is not None and row["stage"] == "waiting until Telegram can be reached"
+
+        await hall.until(waits)
+        assert not await hall.db.turns.is_held(None, "begun")
+        hall.adapter.state = AdapterState.CONNECTED
+        assert (await over(hall))["state"] == "completed"
 
 
 async def _opening(hall: Hall) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from session_store import PlaceRef, StartSession, TakeLocally, Unlink
+from session_store import Compress, PlaceRef, StartSession, TakeLocally, Unlink
 from tests.unit.handoff.stage import DIRECT, SESSION, THREAD, Stage
 
 TERMINAL = PlaceRef("cli", "main", "dm", "terminal")
@@ -90,3 +90,16 @@ async def test_a_copy_is_known_as_one_when_another_bot_brings_it_back(stage: Sta
     await stage.db.outbox.sent(row["id"], "99.1")
     assert await stage.db.links.was_copied("slack", "T1/C1", "99.1", "formatted otherwise")
     assert not await stage.db.links.was_copied("slack", "T1/C2", "99.1", words)
+
+
+async def test_compressed_it_lives_on_in_both_places(stage: Stage) -> None:
+    """The links are the conversation's, not one session's."""
+    await linked(stage)
+    held = await stage.db.holding.take(SESSION, stage.gateway, "compression-1", "compression")
+    assert held.fence is not None
+    first = (await stage.db.get_messages(SESSION))[0]["id"]
+    await stage.db.compressions.compress(Compress(held.fence, SESSION, "child", "About a key.", first))
+    await stage.db.holding.let_go(held.fence)
+    assert await stage.turn(1, DIRECT, "And the spare one?") == "child"
+    assert (await stage.outgoing(THREAD))[-2][1] == "**Ann on telegram:** And the spare one?"
+    assert (await stage.db.place_history.of_session("child"))[-1]["how"] == "link"
