@@ -74,6 +74,7 @@ async def begun(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         await db.append_message(SESSION, "assistant", "Under the mat.")
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 async def test_the_key_after_a_handoff_is_the_key_of_the_next_message(
     way: Way, home: Path, elsewhere: Elsewhere

@@ -74,6 +74,7 @@ async def arrived(world: TelegramWorld, home: Path, elsewhere: Elsewhere, sessio
     assert elsewhere("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_handoff_killed_at_any_step_is_completed_once_by_the_next_gateway(
     home: Path, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -94,9 +95,10 @@ async def test_a_handoff_killed_at_any_step_is_completed_once_by_the_next_gatewa
         assert empty == int(moment == "after thread")
 
 
+@pytest.mark.timeout(250)
 async def test_a_handoff_among_random_kills_arrives_whole_or_not_at_all(home: Path, elsewhere: Elsewhere) -> None:
     """Kills at random moments after the request; what was given up says so, and its session is where it was."""
-    await among_kills(home, elsewhere, 8)
+    await among_kills(home, elsewhere, 6)
 
 
 @pytest.mark.soak
