@@ -10,7 +10,7 @@ from pathlib import Path
 from session_store import SessionDB
 from tests.conftest import Elsewhere
 from tests.gateways import LocalGateway, free_port
-from tests.terminals import SLOW_COMMAND, at_a_terminal, environment, threadline
+from tests.terminals import SLOW_COMMAND, at_a_terminal, environment, eventually, threadline
 
 PROMPT = "\n>"
 #: A terminal that accepts a message for a new session and dies before it can begin with it.
@@ -87,6 +87,7 @@ def test_a_killed_terminal_is_taken_up_with_everything_that_was_sent(home: Path,
         person.sees("thinking about in the middle")
         person.enter("not begun")
         person.sees("> not begun (waits)")
+        eventually(lambda: len(elsewhere("SELECT id FROM inbox")) == 2, "both messages are in the inbox")
         person.kill()
     (home / "gate").touch()
 
