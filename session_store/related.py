@@ -5,7 +5,7 @@ counts. The best of what is found so are read: there other forms of a word count
 much counts more, and neighbours in a session lend each other a part of what they are worth, since an answer seldom
 repeats the words of its question. Visibility and filters hold as in a strict search.
 Failure: errors of the driver pass through; while the index is broken the newest messages are scanned for the words.
-Limits: of each word the newest 3,000 messages, 160 messages read, neighbours of the best 40. What is left when the
+Limits: of each word the newest 3,000 messages, 120 messages read, neighbours of the best 40. What is left when the
 time is over is ranked (see `Rx.stopping`).
 """
 
@@ -31,9 +31,9 @@ from session_store.tx import Rx
 __all__ = ["Question", "Word", "related"]
 
 _OF_EACH: Final = 3_000
-_READ: Final = 160
+_READ: Final = 120
 _WITH_NEIGHBOURS: Final = 40
-_LOOKED_AT: Final = 4_000
+_LOOKED_AT: Final = 2_000
 #: What a message lends to the next one, the one before it, and those one further.
 _NEAR: Final = ((1, 0.35), (-1, 0.25), (2, 0.2), (-2, 0.1))
 _REACH: Final = 2
@@ -46,7 +46,7 @@ FROM (SELECT rowid AS id FROM messages_fts WHERE messages_fts MATCH ? ORDER BY r
 _NEWEST: Final = "SELECT max(id) FROM messages"
 #: Those of some messages that the asker may see and the filters let through. 11: their ids.
 _ROWS: Final = """
-SELECT m.id, m.session_id, m.role, substr(m.content, 1, 4000) AS content, m.tool_name, m.tool_calls
+SELECT m.id, m.session_id, m.role, substr(m.content, 1, 2000) AS content, m.tool_name, m.tool_calls
 FROM json_each(?11) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value
 JOIN sessions AS s ON s.id = m.session_id
 WHERE TRUE
