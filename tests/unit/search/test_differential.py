@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from session_store.query import Haystack, parse
@@ -68,6 +68,7 @@ def check(bench: Bench, messages: list[str], data: st.DataObject) -> None:
     if not even(piece):
         return
     hits = bench.search(f'"{piece}"', limit=100)
+    assume(not hits.stopped)  # a machine that is busy enough stops any search
     found = {hit["id"] for hit in hits}
     containing = {one for one, message in ids.items() if even(piece) in even(message)}
     (term,) = parse(f'"{piece}"').wanted
