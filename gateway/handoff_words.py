@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gateway.owner import OWNER
 from gateway.phrases import entrance, inert, one_line
 from gateway.places import LOCAL_PLATFORMS
 from session_store import PlaceRef
@@ -55,8 +56,11 @@ def welcome(handoff: HandoffRow, session: SessionRow, summary: str, *, stays_wit
         lines.append("It is this room's conversation now: everybody here can read and continue it.")
     elif stays_with_room:
         lines.append("It stays its room's: what is said here can be read there.")
-    back = "`/unlink` ends it." if link else "`/handoff cli` takes it back to the terminal."
-    lines.append(f"Just write to go on. {back}")
+    # The terminal is the owner's.
+    back = " `/unlink` ends it." if link else ""
+    if not link and handoff["person_id"] == OWNER:
+        back = " `/handoff cli` takes it back to the terminal."
+    lines.append(f"Just write to go on.{back}")
     return "\n".join(lines)
 
 
