@@ -23,7 +23,7 @@ __all__ = ["alone", "search"]
 alone = sub_command()
 """The command under its short name."""
 
-Sort = Literal["best", "newest", "oldest"]
+Sort = Literal["newest", "oldest"]
 
 #: Without --role, results of tools are left out: they repeat what was said elsewhere.
 _SAID = ["user", "assistant"]
@@ -44,7 +44,9 @@ def search(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Option(metavar="ROLE", help="Only what these said: user, assistant, tool. May be repeated."),
     ] = None,
-    sort: Annotated[Sort, typer.Option(metavar="ORDER", help="newest, oldest or best first.")] = "newest",
+    sort: Annotated[
+        Sort | None, typer.Option(metavar="ORDER", help="newest or oldest first; else the best first.")
+    ] = None,
     limit: Annotated[int, typer.Option(parser=whole_number(1, 200), metavar="NUMBER", help="At most so many.")] = 20,
     everything: Everything = False,
     as_json: AsJson = False,
@@ -57,10 +59,9 @@ def search(  # noqa: PLR0913 - one parameter per option
 
     found = on_store(work, everything=everything)
     best = found.finds
-    if sort == "best" or found.relaxed:
-        best = best[:limit]
-    if sort != "best":
-        best = sorted(best, key=lambda find: find.hit["id"], reverse=sort == "newest")[:limit]
+    if sort is not None:
+        best = sorted(best, key=lambda find: find.hit["id"], reverse=sort == "newest")
+    best = best[:limit]
     if as_json:
         write_json([{**find.hit, "complete": find.complete} for find in best])
         return
