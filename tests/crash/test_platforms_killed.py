@@ -13,7 +13,7 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,39 +23,22 @@ import yaml
 
 from tests.conftest import Elsewhere
 from tests.crash.killing import SOAK_MINUTES, Killing
-from tests.emulators.discord import DiscordEmulator
-from tests.emulators.slack import SlackEmulator
-from tests.emulators.telegram import TelegramEmulator
+from tests.crash.town import PLATFORMS, Town
 from tests.gateways import GatewayProcess, eventually
 
-PLATFORMS = ("telegram", "slack", "discord")
 CHATS = range(101, 107)
 RESENDS = "SELECT platform, SUM(resends) AS n FROM outbox GROUP BY platform"
 GIVEN_UP = "SELECT m.content FROM turns AS t JOIN messages AS m ON m.id = t.input_message_id WHERE t.state = 'given_up'"
 
 
-class Town:
-    """Three platforms with the same people on each, and what they have said: number -> platform and chat."""
+class Facts(Town):
+    """What is said are facts, and each is answered with its number."""
 
     def __init__(self) -> None:
-        self.telegram, self.slack, self.discord = TelegramEmulator(), SlackEmulator(), DiscordEmulator()
-        self.slack.ack_seconds, self.slack.retry_delays = 1.0, (0.0, 0.5)
-        self.said: dict[int, tuple[str, int]] = {}
-        self.stopped = False
-        self._ways: dict[str, Callable[[int, str], object]] = {
-            "telegram": lambda chat, text: self.telegram.say(text, chat_id=chat, user_id=chat),
-            "slack": lambda chat, text: self.slack.say(text, channel=f"D{chat}", user=f"U{chat}"),
-            "discord": lambda chat, text: self.discord.say(text, channel=self.discord.dm(str(chat)), user=str(chat)),
-        }
+        super().__init__("fact-{} is kept", CHATS)
 
-    def say(self, platform: str, chat: int) -> None:
-        """Let somebody say the next thing."""
-        number = len(self.said)
-        self.said[number] = platform, chat
-        self._ways[platform](chat, f"fact-{number} is kept")
-
-    async def talk(self, platform: str, chance: random.Random, plan: Plan) -> None:
-        """Let people say things until stopped."""
+    async def talk_within(self, platform: str, chance: random.Random, plan: Plan) -> None:
+        """Let people say things until stopped, as long as not too much is open."""
         while not self.stopped:
             heard = len(self.telegram.sent) + len(self.slack.sent) + len(self.discord.sent)
             if len(self.said) - heard >= plan.most_open:
@@ -66,32 +49,13 @@ class Town:
 
     def answers(self) -> Iterable[tuple[int, tuple[str, int]]]:
         """Yield each number that was answered, and where, as often as it was."""
-        sent = [("telegram", str(sent.chat_id), sent.text) for sent in self.telegram.sent]
-        sent += [("slack", sent.channel.removeprefix("D"), sent.words) for sent in self.slack.sent]
-        # The emulator's number of a direct chat begins with a 7.
-        sent += [("discord", sent.channel.removeprefix("7"), sent.text) for sent in self.discord.sent]
-        for platform, chat, text in sent:
+        for platform, chat, text in self.shown():
             for number in re.findall(r"fact-(\d+)", text):
-                yield int(number), (platform, int(chat))
+                yield int(number), (platform, chat)
 
     async def answered(self) -> bool:
         """Whether everything was, but for turns that were killed three times, of which the person was told."""
-        sent = [*(one.text for one in self.telegram.sent), *(one.words for one in self.slack.sent)]
-        sent += [one.text for one in self.discord.sent]
-        told = sum(text.startswith("I was interrupted") for text in sent)
-        return len(set(self.said) - {number for number, _ in self.answers()}) <= told
-
-    def settings(self) -> dict[str, object]:
-        """What the gateway is told."""
-        discord = {"api_url": self.discord.api_url, "gateway_url": self.discord.gateway_url}
-        slack = {"bot_token": self.slack.bot_token, "app_token": self.slack.app_token}
-        platforms = {
-            "telegram": {"token": self.telegram.token, "base_url": self.telegram.base_url},
-            "slack": {**slack, "base_url": self.slack.base_url},
-            "discord": {"token": self.discord.token, **discord},
-        }
-        more = {"enabled": True, "allow_all": True}
-        return {"web": {"port": 0}, "platforms": {name: {**more, **facts} for name, facts in platforms.items()}}
+        return len(set(self.said) - {number for number, _ in self.answers()}) <= self.told()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +94,7 @@ async def test_a_gateway_killed_five_hundred_times_answers_everybody_on_every_pl
 
 async def _killed(home: Path, elsewhere: Elsewhere, plan: Plan) -> int:
     """Kill the gateway under load, let the last one end the work, look at what there is; returns how many kills."""
-    chance, town = plan.killing.chance, Town()
+    chance, town = plan.killing.chance, Facts()
     async with AsyncExitStack() as stack:
         for server in (town.telegram, town.slack, town.discord):
             await stack.enter_async_context(server)
@@ -145,7 +109,7 @@ async def _killed(home: Path, elsewhere: Elsewhere, plan: Plan) -> int:
             await eventually(town.answered, plan.patience)
         async with asyncio.TaskGroup() as group:
             for platform in PLATFORMS:
-                group.create_task(town.talk(platform, chance, plan))
+                group.create_task(town.talk_within(platform, chance, plan))
             kills = await plan.killing.run(gateway)
             town.stopped = True
         async with gateway.running():
@@ -160,7 +124,7 @@ async def _killed(home: Path, elsewhere: Elsewhere, plan: Plan) -> int:
     return kills
 
 
-def _doubles(town: Town) -> dict[str, int]:
+def _doubles(town: Facts) -> dict[str, int]:
     """How many answers came again on each platform; every one of them where its message was."""
     times: Counter[int] = Counter()
     for number, where in town.answers():
@@ -176,7 +140,7 @@ def _resends(elsewhere: Elsewhere) -> dict[str, int]:
     return {row["platform"]: row["n"] for row in elsewhere(RESENDS)}
 
 
-def _check_store(town: Town, elsewhere: Elsewhere) -> None:
+def _check_store(town: Facts, elsewhere: Elsewhere) -> None:
     """Everything is stored once, what was not answered was given up in words, and the file is whole."""
     stored = [row["content"] for row in elsewhere("SELECT content FROM messages WHERE role = 'user'")]
     assert Counter(stored) == Counter(f"fact-{number} is kept" for number in town.said)
