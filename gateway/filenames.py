@@ -35,7 +35,9 @@ def harmless_name(claimed: str | None, otherwise: str) -> str:
     text = _SEPARATOR.split(text.rstrip("/\\"))[-1]
     text = _BLANKS.sub(" ", text)
     text = "".join(letter for letter in text if unicodedata.category(letter) not in _UNSEEN)
-    text = unicodedata.normalize("NFC", _MARKS.sub("_", text)).strip(" .")
+    # Between two blanks there may have been something unseen.
+    text = _BLANKS.sub(" ", _MARKS.sub("_", text))
+    text = unicodedata.normalize("NFC", text).strip(" .")
     if not text:
         return otherwise
     if _DEVICE.match(text):

@@ -20,6 +20,7 @@ FORBIDDEN = set("/\\[]<>{}:\"'|?*`$%&;\u2044\u2215\uff0f\uff3c")
 
 @given(NASTY)
 @example("con.txt")
+@example("0 \ud7fc 0")
 @example("." * 300)
 @example("a" * 99 + "\u0344.txt")
 @example(("\u0958" * 99) + ".png")
