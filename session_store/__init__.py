@@ -5,16 +5,14 @@ Usable alone: `from session_store import SessionDB`. Everything public is named 
 
 from __future__ import annotations
 
-from session_store import errors, models, rows, usage_rows
+from session_store import errors, models, rows
 from session_store.changes import Changes, Subscription
 from session_store.db import SessionDB
 from session_store.errors import *  # noqa: F403 - every error is public; errors.__all__ names them
 from session_store.models import *  # noqa: F403 - the same for the values that callers hand over
 from session_store.rows import *  # noqa: F403 - the same for the shapes of rows
-from session_store.usage_rows import *  # noqa: F403 - the same
 
 __all__ = ["Changes", "SessionDB", "Subscription"]
 __all__ += errors.__all__
 __all__ += models.__all__
 __all__ += rows.__all__
-__all__ += usage_rows.__all__

@@ -20,10 +20,9 @@ from session_store.attachments import attachments_of
 from session_store.jsontext import plain
 from session_store.messages import decode_message
 from session_store.models import Visibility
-from session_store.rows import MessageRow, SessionExport, SessionRow
+from session_store.rows import MessageRow, SessionExport, SessionRow, UsageRow
 from session_store.tx import Rx
 from session_store.usage import calls_after
-from session_store.usage_rows import UsageRow
 from session_store.visible import only_visible, visible_params
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import json
 from typing import cast
 
 from session_store.models import Visibility
+from session_store.rows import Insights, NotableSession
 from session_store.tx import Param, Row, Rx
-from session_store.usage_rows import Insights, NotableSession
 from session_store.visible import only_visible, visible_params
 
 __all__ = ["LONGEST_PAUSE", "QUARTER", "insights"]

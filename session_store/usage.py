@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, cast
 from session_store.insights import insights
 from session_store.lineage import conversation_of, live_tip
 from session_store.models import Purpose, Usage, Visibility
+from session_store.rows import Insights, ModelUsage, UsageRow, UsageTotals
 from session_store.tx import Rx, Tx
-from session_store.usage_rows import Insights, ModelUsage, UsageRow, UsageTotals
 
 if TYPE_CHECKING:
     from session_store.engine import Engine

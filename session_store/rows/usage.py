@@ -1,4 +1,4 @@
-"""Shapes of what models cost and of how the store was used: plain dicts, typed. What includes what: see `usage`."""
+"""Rows of what models cost and of how the store was used. What includes what: see `session_store.usage`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,75 @@
+"""Values that callers hand to the store and get back from its transactions. Frozen, plain, no behaviour."""
+
+from __future__ import annotations
+
+from session_store.models.edges import (
+    Accepted,
+    BotCaps,
+    Change,
+    Entrant,
+    InboxKind,
+    MovedChat,
+    NewInbox,
+    NewOutbox,
+    OutboxKind,
+    RenderedPart,
+    ShownAnswer,
+)
+from session_store.models.effects import (
+    Branch,
+    Compress,
+    Effect,
+    OfferSessions,
+    RequestHandoff,
+    RequestStop,
+    ResumeSession,
+    Retitle,
+    SetHome,
+    StartSession,
+    TakeBack,
+    TakeLocally,
+    Unlink,
+)
+from session_store.models.moves import Binding, NewHandoff
+from session_store.models.turns import Claim, ClaimRequest, Fence, Purpose
+from session_store.models.values import Home, MessageNote, NewAttachment, NewMessage, PlaceRef, Usage, Visibility
+
+__all__ = [
+    "Accepted",
+    "Binding",
+    "BotCaps",
+    "Branch",
+    "Change",
+    "Claim",
+    "ClaimRequest",
+    "Compress",
+    "Effect",
+    "Entrant",
+    "Fence",
+    "Home",
+    "InboxKind",
+    "MessageNote",
+    "MovedChat",
+    "NewAttachment",
+    "NewHandoff",
+    "NewInbox",
+    "NewMessage",
+    "NewOutbox",
+    "OfferSessions",
+    "OutboxKind",
+    "PlaceRef",
+    "Purpose",
+    "RenderedPart",
+    "RequestHandoff",
+    "RequestStop",
+    "ResumeSession",
+    "Retitle",
+    "SetHome",
+    "ShownAnswer",
+    "StartSession",
+    "TakeBack",
+    "TakeLocally",
+    "Unlink",
+    "Usage",
+    "Visibility",
+]
