@@ -125,7 +125,11 @@ class History:
 
     async def recent(self, limit: int) -> list[SessionListRow]:
         """The sessions that were active last."""
-        return await self._db.list_sessions(limit=limit, visible_to=await owner_sees(self._db))
+        rows = await self._db.list_sessions(limit=limit, visible_to=await owner_sees(self._db))
+        if self._redact:
+            for row in rows:
+                row["title"], row["preview"] = redact_value(row["title"]), redact(row["preview"])
+        return rows
 
     async def transcript(self, ref: str) -> str:
         """A conversation as Markdown, oldest first; one that is too long begins with what was left out."""

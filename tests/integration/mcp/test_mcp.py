@@ -188,3 +188,32 @@ async def test_a_large_session_is_cut_or_refused_in_words(home: Path) -> None:
         assert "earlier messages are left out" in exported["text"]
         assert "29 xxx" in exported["text"]
         assert len(exported["text"]) < 1_100_000
+
+
+async def test_secrets_leave_the_home_only_when_that_is_asked_for(home: Path) -> None:
+    """With `redact: export` neither tools nor transcripts nor titles tell them; without it they are told as stored."""
+    secret = "ghp_" + "a1B2" * 9
+    async with SessionDB(home / "state.db") as db:
+        await db.create_session("20260101_000000_aaaaaa", "cli", owner="owner")
+        await db.set_session_title("20260101_000000_aaaaaa", f"Key {secret}")
+        await db.append_message("20260101_000000_aaaaaa", "user", f"the deploy key is {secret}")
+
+    async def everything() -> str:
+        async with over_pipes(home) as client:
+            calls = [
+                ("session_search", {"query": "deploy"}),
+                ("session_list", {}),
+                ("session_show", {"session": "20260101_000000_aaaaaa"}),
+                ("session_export", {"session": "20260101_000000_aaaaaa"}),
+                ("session_export", {"session": "20260101_000000_aaaaaa", "format": "markdown"}),
+            ]
+            texts = [json.dumps(told(await client.call_tool(name, arguments))) for name, arguments in calls]
+            texts += [str(one.title) for one in (await client.list_resources()).resources]
+            (content,) = (await client.read_resource("threadline://session/20260101_000000_aaaaaa")).contents
+            return "\n".join([*texts, getattr(content, "text", "")])
+
+    assert (await everything()).count(secret) >= 6
+    (home / "config.yaml").write_text("redact: export\n")
+    redacted = await everything()
+    assert secret not in redacted
+    assert "deploy key is [redacted" in redacted

@@ -114,3 +114,21 @@ def test_what_is_no_file_is_written_to_and_never_replaced(threadline: Threadline
     assert len(lines(os.read(reader, 65_536).decode())) == 2
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_secrets_are_left_out_when_that_is_asked_for(threadline: Threadline, fill: Fill, home: Path) -> None:
+    """`redact: export`: the store keeps what was said, the export does not tell it."""
+    secret = "ghp_" + "a1B2" * 9
+
+    async def talk(db: SessionDB) -> None:
+        await db.create_session("20260101_000000_aaaaaa", "cli", owner="owner")
+        await db.append_message("20260101_000000_aaaaaa", "user", f"the deploy key is {secret}")
+
+    fill(talk)
+    assert secret in threadline("sessions", "export", "-").stdout
+
+    (home / "config.yaml").write_text("redact: export\n")
+    redacted = threadline("sessions", "export", "-").stdout
+
+    assert secret not in redacted
+    assert "the deploy key is [redacted" in redacted
