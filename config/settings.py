@@ -1,8 +1,7 @@
 """All settings, as one immutable value.
 
 Contract: `Settings()` is all defaults and reads nothing; `load_settings` reads the home and the environment. Secrets
-are `SecretStr`: neither `repr` nor a dump nor an error shows them. What the settings ask for and this version cannot do
-is told by `unavailable`, so that everything else can be served.
+are `SecretStr`: neither `repr` nor a dump nor an error shows them; `secrets` names them for those who must not either.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config.agent import Agent
@@ -23,7 +22,6 @@ from config.sections import (
     Display,
     Identities,
     Number,
-    Platform,
     SessionReset,
     Web,
     rule,
@@ -32,8 +30,6 @@ from config.sections import (
 
 __all__ = ["Settings"]
 
-_SERVED: frozenset[Platform] = frozenset({"telegram", "slack", "discord", "email"})
-_NAMES: dict[Platform, str] = {"telegram": "Telegram", "slack": "Slack", "discord": "Discord", "email": "e-mail"}
 _RESERVED_PEOPLE = frozenset({"owner", "nobody"})
 _PERSON_FORM = "a name of up to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit"
 _PERSON_LENGTH = 64
@@ -134,14 +130,20 @@ class Settings(BaseSettings):
         """Name -> platform -> user ids, of everybody but the owner."""
         return {name: identities.as_mapping() for name, identities in self.people.items()}
 
-    def unavailable(self) -> list[str]:
-        """What is asked for and cannot be done by this version, one sentence each; everything else works."""
-        missing = dict.fromkeys(platform for platform, _ in self.platforms.enabled() if platform not in _SERVED)
-        return [
-            f"platforms.{platform} is enabled, but this version of Threadline has no adapter for {_NAMES[platform]} "
-            "yet; everything else is served. Set its `enabled` to false until then."
-            for platform in missing
-        ]
+    def secrets(self) -> list[str]:
+        """Every secret that is set, whatever it opens."""
+        return list(_secrets(self))
+
+
+def _secrets(value: object) -> Iterator[str]:
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, BaseModel):
+        for _, inside in value:
+            yield from _secrets(inside)
+    elif isinstance(value, tuple):
+        for inside in value:
+            yield from _secrets(inside)
 
 
 def _is_person_name(name: str) -> bool:

@@ -20,7 +20,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import structlog
 
-from adapters.base import AdapterState, Reports
+from adapters.base import Reports
 from gateway.accounts import lock_account
 from gateway.attention import Attention
 from gateway.delivery import Delivery
@@ -182,7 +182,7 @@ class _Service:
     async def _serve_web(
         self, scope: anyio.CancelScope, listener: socket.socket, token: str, listening: anyio.Event
     ) -> None:
-        desk = WebDesk(self._workshop, self._states, lambda: self._heart.well)
+        desk = WebDesk(self._workshop, self._entrances.states, lambda: self._heart.well)
         port: int = listener.getsockname()[1]
         app = create_app(desk, token=token, host=self._settings.web.host, port=port)
         with scope:
@@ -224,19 +224,12 @@ class _Service:
     def _owned(self) -> Sequence[tuple[str, str]]:
         return self._accounts
 
-    def _states(self) -> dict[str, dict[str, str | None]]:
-        """State and problem of each account, also of those that this version cannot serve."""
-        states = self._entrances.states()
-        for sentence in self._settings.unavailable():
-            states[sentence.split()[0]] = {"state": AdapterState.FAILED.value, "problem": sentence}
-        return states
-
     async def _report(self, address: str) -> None:
         """Keep current what `gateway status` shows of this process; an adapter tells its state only when asked."""
         told: object = None
         told_at = anyio.current_time()
         while True:
-            states, refused = self._states(), dict(self._edge.refused)
+            states, refused = self._entrances.states(), dict(self._edge.refused)
             due = told_at + COUNTS_SECONDS <= anyio.current_time()
             if states != told or due:
                 try:

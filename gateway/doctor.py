@@ -120,12 +120,9 @@ def _folder(home: Home) -> Iterator[Finding]:
 
 def _settings(home: Home) -> Finding:
     try:
-        settings = load_settings(home)
+        load_settings(home)
     except ConfigError as error:
         return Finding("settings", "failed", str(error))
-    missing = settings.unavailable()
-    if missing:
-        return Finding("settings", "warning", " ".join(missing))
     where = home.config_file if home.config_file.exists() else "all at their defaults"
     return Finding("settings", "ok", f"{where}.")
 

@@ -69,7 +69,7 @@ class InboundEdge:
         self._db = db
         self._gate = Gate(served, db)
         self._commands = commands
-        self._secrets = [secret for facts in served.values() for secret in facts.secrets()]
+        self._secrets = settings.secrets()
 
     @property
     def refused(self) -> Mapping[str, int]:

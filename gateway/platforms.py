@@ -36,11 +36,6 @@ class Served:
     slack: SlackAccount | None = None
     mailbox: EmailAccount | None = None
 
-    def secrets(self) -> list[str]:
-        """What must never be shown."""
-        others = (self.mailbox and self.mailbox.password, self.slack and self.slack.app_token)
-        return [secret for secret in (self.token, *(other.get_secret_value() for other in others if other)) if secret]
-
     def groups_in(self, chat: str) -> Literal["mention", "always"]:
         """When it answers in this chat. A chat of a workspace may be named without the workspace."""
         return self.chats.get(chat) or self.chats.get(chat.rpartition("/")[2], self.groups)

@@ -20,7 +20,7 @@ from session_store.sessions import session_row
 from session_store.tx import Row, Rx, Tx
 from session_store.visible import is_visible
 
-__all__ = ["BY_ID", "BY_OP", "CLAIM_SECONDS", "END", "OPEN_OF", "ROW", "as_row", "overdue", "request"]
+__all__ = ["BY_ID", "BY_OP", "CLAIM_SECONDS", "END", "ROW", "as_row", "overdue", "request"]
 
 CLAIM_SECONDS = 60.0
 """So long a request may wait for its gateway."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from session_store import leases
 from session_store.claim import running_turn
-from session_store.handoff_requests import BY_ID, BY_OP, CLAIM_SECONDS, END, OPEN_OF, ROW, as_row, overdue, request
+from session_store.handoff_requests import BY_ID, BY_OP, CLAIM_SECONDS, END, ROW, as_row, overdue, request
 from session_store.lineage import live_tip
 from session_store.models import Fence, NewHandoff, NewOutbox, PlaceRef
 from session_store.outbox import Account, Origin, accounts_json, add_rows
@@ -127,11 +127,6 @@ class Handoffs:
     async def get(self, op_id: str) -> HandoffRow | None:
         """A request by its name, in whatever state."""
         rows = await self._engine.read(_reading(BY_OP, op_id))
-        return rows[0] if rows else None
-
-    async def open_of(self, root_id: str) -> HandoffRow | None:
-        """The open request of a conversation, given by its root."""
-        rows = await self._engine.read(_reading(OPEN_OF, root_id))
         return rows[0] if rows else None
 
     async def claimable(self, accounts: Sequence[Account], holder: str) -> list[HandoffRow]:

@@ -89,8 +89,6 @@ NEXT_DUE = f"""
 {_HEADS} SELECT MIN(o.next_at) AS next_at FROM head JOIN outbox AS o ON o.id = head.id WHERE o.state = 'waiting'
 """  # noqa: S608 - joined from constants
 SOURCE = "SELECT session_id, turn_id, inbox_id FROM outbox WHERE id = ?"
-# How much is still to be sent of one session.
-WAITING_FOR = "SELECT COUNT(*) AS n FROM outbox WHERE state IN ('waiting', 'sending') AND session_id = ?"
 UNSPLIT = "SELECT id FROM outbox WHERE id = ? AND rendered IS NULL AND state = 'waiting'"
 # The row becomes the first part of its answer.
 SPLIT_HEAD = "UPDATE outbox SET part = 1, parts = ?, body = ?, rendered = ?, updated_at = ? WHERE id = ?"
@@ -353,11 +351,6 @@ class Outbox(OutboxCare):
     async def counts(self) -> dict[str, int]:
         """How many rows are in each state; states without rows are missing."""
         return await self._engine.read(counts)
-
-    async def waiting_for(self, session_id: str) -> int:
-        """How many rows of one session are still to be sent."""
-        waiting: int = await self._engine.read(lambda rx: rx.value(WAITING_FOR, (session_id,)))
-        return waiting
 
     async def sweep(self, older_than: float = KEEP_SECONDS) -> int:
         """Remove rows settled more than `older_than` seconds ago; returns how many."""

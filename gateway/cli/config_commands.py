@@ -35,11 +35,9 @@ def show(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON ins
 def check() -> None:
     """Tell everything that is wrong with the settings, or `ok`."""
     try:
-        problems = load_settings(Home()).unavailable()
+        load_settings(Home())
     except ConfigError as error:
-        problems = [str(problem) for problem in error.problems]
-    if problems:
-        raise fail("\n".join(problems))
+        raise fail("\n".join(map(str, error.problems))) from error
     typer.echo("ok")
 
 

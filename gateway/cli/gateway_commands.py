@@ -44,7 +44,7 @@ def run() -> None:
     from gateway.logs import set_up_logs  # noqa: PLC0415 - belongs to the daemon
 
     home, settings = settings_of_home()
-    set_up_logs(_secrets(settings))
+    set_up_logs(settings.secrets())
 
     def announce(address: str) -> None:
         for line in _welcome(home, settings, address):
@@ -52,12 +52,6 @@ def run() -> None:
         spare_what_is_there()
 
     async_run(Daemon(home, settings).run(announce))
-
-
-def _secrets(settings: Settings) -> list[str]:
-    """What must not be seen in any log line."""
-    token = settings.web.token
-    return [facts.token for facts in served_accounts(settings).values()] + ([token.get_secret_value()] if token else [])
 
 
 def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
@@ -73,7 +67,7 @@ def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
     if not served_accounts(settings):
         init = f"{own_command()} config init"
         lines.append(f"To add Telegram, put a bot's token into {home.config_file} (`{init}` makes it).")
-    lines += [*settings.unavailable(), "Stop with Ctrl-C; nothing is lost."]
+    lines.append("Stop with Ctrl-C; nothing is lost.")
     return lines
 
 

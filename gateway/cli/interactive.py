@@ -51,7 +51,7 @@ MAX_UNSENT = 64
 #: The last messages that arrow-up finds what was said in.
 LOOKED_AT = 60
 
-WELCOME = "Threadline keeps what you tell it and finds what you ask. /help, Ctrl-D leaves."
+WELCOME = "Just write; all of it is kept. /help lists the commands, Ctrl-D leaves."
 
 
 async def interactive(home: Home, settings: Settings, session: Wanted | None, *, lines: bool) -> None:

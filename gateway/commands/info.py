@@ -19,6 +19,10 @@ __all__ = ["STATUS", "WHOAMI", "help_command"]
 SHOWN_PARTS = 3
 LATELY_SECONDS = 86_400.0
 
+#: How the help begins: with what may be done beside commands, which depends on who answers.
+_NOTEBOOK = "Tell me something and I keep it; ask and I look it up in what was said."
+_TALK = "Just write, and I answer. What is said here is kept, and `/search` finds it again."
+
 
 async def _status(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
     lines = []
@@ -147,9 +151,10 @@ def _where(place: Place) -> str:
 def help_command(commands: Callable[[], Sequence[Command]]) -> Command:
     """The command that lists all commands, itself included."""
 
-    async def _help(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets both
+    async def _help(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
         lines = [f"`{command.usage}`: {command.summary}" for command in commands()]
-        return Reply("Tell me something and I keep it; ask and I look it up in what was said.\n\n" + "\n".join(lines))
+        begin = _NOTEBOOK if context.settings.agent.kind == "recall" else _TALK
+        return Reply(f"{begin}\n\n" + "\n".join(lines))
 
     return Command("help", "/help", "list the commands", _help, aliases=("start",))
 

@@ -12,6 +12,8 @@ async def _usage(context: CommandContext, argument: str) -> Reply:  # noqa: ARG0
     if context.session is None:
         return Reply("No session here yet; nothing has been spent.")
     totals = await context.db.usage.of_conversation(context.session["id"])
+    if not totals["calls"]:
+        return Reply("No model has been called in this conversation, so it has cost nothing.")
     return Reply("\n".join((f"In this conversation: {spent(totals)}", *by_model(totals))))
 
 

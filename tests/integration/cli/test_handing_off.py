@@ -41,12 +41,11 @@ def begun(home: Path) -> Path:
 
 
 def handoffs(home: Path) -> list[HandoffRow]:
-    """The open or ended requests of the conversation, in order."""
+    """The requests that wait for a gateway, in order."""
 
     async def look() -> list[HandoffRow]:
         async with SessionDB(home / "state.db") as db:
-            found = [await db.handoffs.open_of(SESSION)]
-            return [row for row in found if row is not None]
+            return await db.handoffs.claimable([(CHAT.platform, CHAT.account)], "somebody")
 
     return asyncio.run(look())
 

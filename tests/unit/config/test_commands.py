@@ -12,7 +12,6 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from config import Home, Settings, load_settings
-from config import settings as settings_module
 from gateway.cli.config_commands import app
 
 
@@ -107,17 +106,6 @@ def test_check_tells_every_problem_on_a_line(home: Path) -> None:
         f"{home / 'config.yaml'}, line 1: web.prot is not a known key; did you mean web.port?",
         f'{home / "config.yaml"}, line 2: busy is "x"; expected `queue`, `interrupt` or `steer`',
     ]
-
-
-def test_check_tells_what_this_version_cannot_serve(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Well-formed settings of a platform without an adapter are a problem too."""
-    monkeypatch.setattr(settings_module, "_SERVED", frozenset({"telegram"}))
-    (home / "config.yaml").write_text("platforms: {slack: {enabled: true, bot_token: x, app_token: y}}\n")
-
-    result = config("check")
-
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("platforms.slack is enabled, but this version")
 
 
 def test_show_prints_what_is_in_force(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

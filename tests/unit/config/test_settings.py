@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from config import Home, Settings, load_settings
-from config import settings as settings_module
 
 
 def written(tmp_path: Path, text: str) -> Settings:
@@ -28,7 +27,6 @@ def test_without_a_file_everything_is_at_its_default(tmp_path: Path) -> None:
     assert not settings.thread_sessions_per_user
     assert settings.session_reset.mode == "none"
     assert settings.delivery.unknown == "resend"
-    assert settings.unavailable() == []
 
 
 def test_defaults_do_not_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +105,6 @@ platforms:
     assert mailbox.password is not None
     assert mailbox.password.get_secret_value() == "abcd efgh"
     assert "abcd efgh" not in repr(settings)
-    assert settings.unavailable() == []
 
 
 def test_ids_written_as_numbers_become_text(tmp_path: Path) -> None:
@@ -160,27 +157,25 @@ def test_an_empty_list_of_accounts_is_none_at_all(tmp_path: Path) -> None:
     assert list(written(tmp_path, "platforms: {telegram: []}").platforms.enabled()) == []
 
 
-def test_a_platform_without_an_adapter_is_told_and_does_not_stop_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Settings of platforms to come are accepted; one sentence says that they are not served."""
-    monkeypatch.setattr(settings_module, "_SERVED", frozenset({"telegram", "discord"}))
+def test_every_secret_is_named_for_those_who_must_not_show_it(tmp_path: Path) -> None:
+    """Of every section and every account, the enabled ones and the others."""
     settings = written(
         tmp_path,
         """
+agent: {kind: openai, model: m, api_key: sk-model}
+web: {token: web-token-web-token}
 platforms:
-  telegram: {enabled: true, token: "1:a"}
-  slack:
-    - {enabled: true, bot_token: b, app_token: c}
-    - {enabled: true, name: two, bot_token: d, app_token: c}
-  discord: {enabled: true, token: d}
+  telegram: [{enabled: true, token: "1:a"}, {name: two, token: "2:b"}]
+  slack: {enabled: true, bot_token: xoxb-1, app_token: xapp-1}
+  discord: {enabled: true, token: discord-1}
+  email: {enabled: true, address: a@example.org, imap_host: i, smtp_host: s, password: "abcd efgh", trust_from: true}
 """,
     )
 
-    sentences = settings.unavailable()
-
-    assert [sentence.split()[0] for sentence in sentences] == ["platforms.slack"]
-    assert "no adapter for Slack yet" in sentences[0]
+    assert sorted(settings.secrets()) == sorted(
+        ["sk-model", "web-token-web-token", "1:a", "2:b", "xoxb-1", "xapp-1", "discord-1", "abcd efgh"]
+    )
+    assert Settings().secrets() == []
 
 
 def test_secrets_are_shown_nowhere(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from gateway.owner import OWNER
 from gateway.places import TERMINAL
 from session_store import NewOutbox, PlaceRef
 from tests.conftest import Elsewhere
-from tests.unit.gateway_core.hall import Hall, failing
+from tests.unit.gateway_core.hall import Hall, failing, settings
 
 NAMES = [
     "branch",
@@ -118,6 +118,15 @@ async def test_help_lists_every_command(hall: Hall, registry: CommandRegistry) -
     assert first == second
     for command in registry.commands:
         assert command.usage in first
+    assert first.startswith("Tell me something and I keep it")
+
+
+@pytest.mark.parametrize("chosen", [settings(agent={"kind": "command", "command": ["true"]})])
+async def test_help_of_an_agent_that_talks_promises_no_notebook(hall: Hall) -> None:
+    """It begins with what one may do here, whoever answers."""
+    async with hall.running():
+        (answer,) = await ask(hall, "/help")
+    assert answer.startswith("Just write, and I answer.")
 
 
 async def test_new_begins_a_session_and_keeps_the_former(hall: Hall, elsewhere: Elsewhere) -> None:

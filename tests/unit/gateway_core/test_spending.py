@@ -123,3 +123,13 @@ async def test_the_sums_are_right_after_a_report_told_twice_helper_calls_a_reope
     assert after == told.replace("4 calls", "5 calls").replace("5,670", "5,680").replace("5,300", "5,307").replace(
         "370", "373"
     )
+
+
+async def test_a_conversation_without_a_model_has_cost_nothing(hall: Hall) -> None:
+    """One sentence says so."""
+    async with hall.running():
+        await hall.say("go")
+        await hall.sent(1)
+        await hall.say("/usage")
+        answers = await hall.sent(2)
+    assert answers[1] == "No model has been called in this conversation, so it has cost nothing."
