@@ -7,7 +7,8 @@ back: rows stay as they are, the repair is made again at each load.
 - Each call of an assistant message is answered once, right behind that message. A result that came later is moved
   there; a call without one is answered `INTERRUPTED`; a result without a call, and a second one, are left out.
 - Calls have unique ids, a name and arguments that are a JSON object. A repeated id gets a number, a missing one is
-  made up, a missing name reads `UNNAMED`, unreadable arguments are passed on as `{"unreadable": ...}`.
+  made up, a missing name reads `UNNAMED`, what providers refuse in a name is a `_`, unreadable arguments are passed on
+  as `{"unreadable": ...}`.
 - Neighbours of one role are made one message: texts joined by an empty line, parts put behind each other. So `user` and
   `assistant` take turns, apart from calls and their results.
 - `system` stands in front; a later system row speaks as a `user` message marked `NOTE`.
@@ -23,13 +24,14 @@ Limits: a history that begins with the assistant begins so here too, and a user 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from session_store.rows import MessageRow
 
-__all__ = ["EMPTY", "INTERRUPTED", "NOTE", "SUMMARY", "UNNAMED", "replay"]
+__all__ = ["EMPTY", "INTERRUPTED", "NOTE", "SUMMARY", "UNNAMED", "accepted_name", "read_arguments", "replay"]
 
 INTERRUPTED = "interrupted, effect unknown"
 EMPTY = "(empty message)"
@@ -41,6 +43,9 @@ Content: TypeAlias = str | list[dict[str, Any]] | None
 
 _REASONING = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 _BLANK_LINE = "\n\n"
+# A name with anything else in it, or a longer one, is refused, and the whole request with it.
+_REFUSED_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST_NAME: Final = 64
 
 
 @dataclass(slots=True)
@@ -138,8 +143,8 @@ class _Replay:
     def _add_result(self, row: MessageRow, content: Content) -> None:
         stored_id, name = row["tool_call_id"] or None, row["tool_name"]
         for call in self._calls.get(stored_id, ()):
-            if call.result is None and (stored_id is not None or name in {None, call.name}):
-                call.result = {"content": content or ""} | ({"name": name} if name else {})
+            if call.result is None and (stored_id is not None or not name or accepted_name(name) == call.name):
+                call.result = {"content": content or ""} | ({"name": accepted_name(name)} if name else {})
                 return
 
     def _put(self, entry: _Entry) -> None:
@@ -218,7 +223,7 @@ def _given(stored: dict[str, Any], call_id: str) -> dict[str, Any]:
     function = stored["function"] if isinstance(stored.get("function"), dict) else {}
     name = function.get("name") or stored.get("name")
     arguments = function["arguments"] if "arguments" in function else stored.get("arguments")
-    folded = {"name": name if isinstance(name, str) and name else UNNAMED, "arguments": _arguments(arguments)}
+    folded = {"name": accepted_name(name), "arguments": _arguments(arguments)}
     others = {key: value for key, value in stored.items() if key not in {"name", "arguments"}}
     return others | {"type": stored.get("type") or "function", "id": call_id, "function": function | folded}
 
@@ -229,8 +234,22 @@ def _arguments(stored: Any) -> str:
         return "{}"
     if not isinstance(stored, str):
         return json.dumps(stored if isinstance(stored, dict) else {"unreadable": stored}, ensure_ascii=False)
+    return stored if read_arguments(stored) is not None else json.dumps({"unreadable": stored}, ensure_ascii=False)
+
+
+def accepted_name(name: object) -> str:
+    """The name of a tool as every provider takes it, unchanged where it is one."""
+    return _REFUSED_IN_NAMES.sub("_", name)[:_LONGEST_NAME] if isinstance(name, str) and name else UNNAMED
+
+
+def read_arguments(text: str) -> dict[str, Any] | None:
+    """The JSON object that a call's arguments are; None when they are none, also where only Python would read them."""
     try:
-        readable = isinstance(json.loads(stored), dict)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        readable = False
-    return stored if readable else json.dumps({"unreadable": stored}, ensure_ascii=False)
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)

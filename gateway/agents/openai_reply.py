@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.agents.base import Reasoning, Usage
+from session_store.conversation import UNNAMED, accepted_name, read_arguments
+from session_store.text import clean_text
 
 __all__ = ["Call", "Reply"]
 
-_UNNAMED = "unnamed"
 #: Fields of a piece of structured reasoning that go on where the last piece ended.
 _GROWING = ("text", "summary", "data")
 
@@ -33,24 +34,20 @@ class Call:
 
     def parsed(self) -> dict[str, Any] | None:
         """The arguments; None when they are no JSON object."""
-        try:
-            value = json.loads(self.arguments or "{}")
-        except (ValueError, RecursionError):
-            return None
-        return value if isinstance(value, dict) else None
+        return read_arguments(self.arguments or "{}")
 
     def stored(self) -> dict[str, Any]:
         """The call as it is kept, word for word."""
-        return self._shaped(self.arguments or "{}")
+        return self._shaped(self.name, self.arguments or "{}")
 
     def replayed(self) -> dict[str, Any]:
         """The call as it is shown to the model again, in this turn as in later ones: always valid."""
-        if self.parsed() is not None:
-            return self.stored()
-        return self._shaped(json.dumps({"unreadable": self.arguments}, ensure_ascii=False))
+        unreadable = self.parsed() is None
+        arguments = json.dumps({"unreadable": self.arguments}, ensure_ascii=False) if unreadable else self.arguments
+        return self._shaped(accepted_name(self.name), arguments or "{}")
 
-    def _shaped(self, arguments: str) -> dict[str, Any]:
-        return {"id": self.call_id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
+    def _shaped(self, name: str, arguments: str) -> dict[str, Any]:
+        return {"id": self.call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 @dataclass(slots=True)
@@ -64,6 +61,7 @@ class Reply:
     response_id: str = ""
     model: str = ""
     _said: list[str] = field(default_factory=list)
+    _half: str = ""
     _thought: dict[str, list[str]] = field(default_factory=dict)
     _details: list[Any] = field(default_factory=list)
     _counts: Mapping[str, Any] | None = None
@@ -94,7 +92,10 @@ class Reply:
         for position, part in enumerate(_list(delta.get("tool_calls"))):
             if isinstance(part, Mapping):
                 self._add_call(position, part)
-        added = _text(delta.get("content")) or _text(delta.get("refusal"))
+        said = self._half + (_text(delta.get("content")) or _text(delta.get("refusal")))
+        # A character of two halves may be cut between them; alone, neither can be shown or sent.
+        self._half = said[-1:] if "\ud800" <= said[-1:] <= "\udbff" else ""
+        added = clean_text(said.removesuffix(self._half))
         self._said.append(added)
         self.size += len(added)
         return added
@@ -139,7 +140,7 @@ class Reply:
             if not call.call_id or call.call_id in taken:
                 call.call_id = f"call_{secrets.token_hex(8)}"
             taken.add(call.call_id)
-            call.name = call.name or _UNNAMED
+            call.name = call.name or UNNAMED
 
     @property
     def reasoning(self) -> Reasoning | None:
@@ -164,7 +165,7 @@ class Reply:
             message["reasoning_details"] = self._details
         if self.calls:
             message["tool_calls"] = [call.replayed() for call in self.calls]
-        return message
+        return {name: _clean(value) for name, value in message.items()}
 
     def usage(self, model: str, provider: str, base_url: str) -> Usage:
         """What it cost. The id is the server's, made unique: small servers count from one after each start."""
@@ -196,6 +197,15 @@ def _goes_on(last: Mapping[str, Any], detail: Mapping[str, Any]) -> bool:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _clean(value: Any) -> Any:
+    """The same without halves of characters, which cannot be sent."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    return {name: _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def _list(value: Any) -> list[Any]:

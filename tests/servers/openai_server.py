@@ -11,10 +11,11 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 __all__ = ["KEY", "MODEL", "OpenAIServer", "Says", "fault_in"]
 
@@ -171,7 +172,7 @@ class OpenAIServer:
                     await writer.drain()
                     writer.transport.abort()
                     return
-                event = f"data: {data}\n\n".encode()
+                event = f"data: {data}\n\n".encode("utf-8", "backslashreplace")
                 writer.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
                 await writer.drain()
                 if says.gate is not None and number == 0:
@@ -248,8 +249,10 @@ class _History:
             return f"the id {call['id']} was used before"
         self.known.add(call["id"])
         self.open_calls.add(call["id"])
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call["function"]["name"]):
+            return f"the name {call['function']['name']} does not match the pattern"
         try:
-            valid = isinstance(json.loads(call["function"]["arguments"]), dict)
+            valid = isinstance(json.loads(call["function"]["arguments"], parse_constant=_no_json), dict)
         except ValueError:
             valid = False
         return None if valid else "arguments must be a JSON object"
@@ -258,6 +261,10 @@ class _History:
         """What is missing."""
         missing = sorted(self.open_calls)
         return f"an assistant message with tool_calls must be followed by the results of {missing}" if missing else None
+
+
+def _no_json(constant: str) -> NoReturn:
+    raise ValueError(constant)
 
 
 def _head(status: int, headers: Mapping[str, str]) -> bytes:

@@ -233,3 +233,26 @@ def test_the_judge_of_histories_finds_faults() -> None:
         [asked("q"), {"role": "assistant", "content": "x", "finish_reason": "stop"}],
     ]
     assert all(fault_in(wrong) is not None for wrong in wrongs)
+
+
+async def test_a_call_with_a_name_that_servers_refuse_is_shown_to_them_mended(server: OpenAIServer) -> None:
+    """Some models make up names and numbers that no JSON has; the conversation goes on all the same."""
+    odd = [("a", "look at: it", "{}"), ("b", "l" * 70, "{}"), ("c", "look", '{"for": NaN}')]
+    server.next(Says(calls=odd), Says(["There."]))
+    happened = await events(agent_for(server), context())
+    assert happened[-1] == Final("There.", "stop")
+    assert server.refusals == []
+    names = [call["function"]["name"] for call in server.asked[1]["messages"][1]["tool_calls"]]
+    assert names == ["look_at_it", "l" * 64, "look"]
+
+
+async def test_half_a_character_does_not_end_the_turn(server: OpenAIServer) -> None:
+    """In a text and in a call, as servers send it that cut between the halves of an escaped character."""
+    server.next(Says(["Well \ud83d", "\ude00 \ud83d"], calls=[("a", "look", '{"for": "\ud83d"}')]), Says(["There."]))
+    happened = await events(agent_for(server), context())
+    assert happened[-1] == Final("There.", "stop")
+    assert text_of(happened) == "Well \N{GRINNING FACE} There."
+    assert (
+        server.asked[1]["messages"][1]["tool_calls"][0]["function"]["arguments"]
+        == '{"for": "\N{REPLACEMENT CHARACTER}"}'
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,13 +28,15 @@ PARTS = st.lists(
 )
 CONTENTS = st.one_of(TEXTS, TEXTS, PARTS, st.dictionaries(st.text(max_size=3), st.integers(), max_size=2))
 ARGUMENTS = st.one_of(
-    st.sampled_from(["{}", '{"a": 1}', '{"cut', "[1]", "", None]), st.dictionaries(st.text(), st.none())
+    st.sampled_from(["{}", '{"a": 1}', '{"cut', "[1]", '{"a": NaN}', "", None]), st.dictionaries(st.text(), st.none())
 )
 CALLS = st.one_of(
     st.fixed_dictionaries(
         {
             "id": IDS,
-            "function": st.fixed_dictionaries({"name": st.sampled_from(["f", "g", "", None]), "arguments": ARGUMENTS}),
+            "function": st.fixed_dictionaries(
+                {"name": st.sampled_from(["f", "look at: it!", "g" * 70, "", None]), "arguments": ARGUMENTS}
+            ),
         }
     ),
     st.fixed_dictionaries({"id": IDS, "name": st.just("f"), "arguments": ARGUMENTS}),
@@ -87,8 +90,8 @@ def check_strict(conversation: Sequence[Message]) -> None:
             assert message["tool_calls"], "a list of calls is not empty"
             for call in message["tool_calls"]:
                 assert call["type"] == "function"
-                assert call["function"]["name"]
-                assert isinstance(json.loads(call["function"]["arguments"]), dict)
+                assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call["function"]["name"])
+                assert isinstance(json.loads(call["function"]["arguments"], parse_constant=no_json), dict)
                 assert isinstance(call["id"], str)
                 assert call["id"]
                 assert call["id"] not in seen_ids, "ids are unique"
@@ -99,6 +102,11 @@ def check_strict(conversation: Sequence[Message]) -> None:
         assert role == "assistant" or not message.keys() - {"role", "content"}
         previous = role
     assert not awaited, "no call is left open"
+
+
+def no_json(constant: str) -> NoReturn:
+    """NaN and the like, which Python alone reads."""
+    raise AssertionError(constant)
 
 
 def check_filled(content: Any) -> None:
