@@ -81,7 +81,7 @@ _MEANINGS: Final[tuple[tuple[Callable[[_Answer], object], str], ...]] = (
     ),
     (
         lambda answer: answer.status == _NOT_FOUND or _NO_MODEL.search(answer.told),
-        "{host} does not know the model “{model}”, or `agent.base_url` is wrong. Mend one of them, start again.",
+        "{host} does not know the model “{model}”, or `agent.base_url` is not its address. Mend one, then start again.",
     ),
     (
         lambda answer: answer.status == _FORBIDDEN,
