@@ -26,6 +26,7 @@ import structlog
 from adapters.base import FetchError, FetchesFiles
 from gateway.filenames import harmless_name
 from gateway.filetypes import judge
+from gateway.phrases import amount
 from session_store import FileTooLarge, NewAttachment, StoreError, StoreFull
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def _named(one: Collected) -> str:
     attachment = one.attachment
     if attachment.problem is not None:
         return f"[{attachment.name} could not be fetched: {attachment.problem}]"
-    head = f"[{_NAMES.get(attachment.kind, 'file')}: {attachment.name}, {_size(attachment.size or 0)}]"
+    head = f"[{_NAMES.get(attachment.kind, 'file')}: {attachment.name}, {amount(attachment.size or 0)}]"
     if not one.text:
         return head
     end = f"[{attachment.name} goes on]" if one.cut else f"[end of {attachment.name}]"
@@ -228,12 +229,3 @@ def _kind(facts: Mapping[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _size(size: int) -> str:
-    """`812 bytes`, `2 KB`, `1.4 MB`."""
-    if size < 1000:  # noqa: PLR2004 - a kilobyte
-        return f"{size} bytes"
-    if size < _MB:
-        return f"{round(size / 1000)} KB"
-    return f"{size / _MB:.1f} MB"

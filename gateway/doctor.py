@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio.to_thread
 
 from config import ConfigError, load_settings
+from gateway.phrases import amount
 from session_store import SessionDB, StoreError
 from session_store.health import library
 from session_store.opening import examine as examine_store
@@ -115,7 +116,7 @@ def _folder(home: Home) -> Iterator[Finding]:
         yield Finding("home", "ok", f"{home.path}, for you alone.")
     free = shutil.disk_usage(home.path).free
     state: State = "ok" if free > _LITTLE_ROOM else "warning"
-    yield Finding("disk", state, f"{_megabytes(free)} free.")
+    yield Finding("disk", state, f"{amount(free)} free.")
 
 
 def _settings(home: Home) -> Finding:
@@ -136,13 +137,13 @@ def _older(migration: MigrationPlan) -> str:
 
 def _store(health: StoreHealth) -> Iterator[Finding]:
     if health.trouble is None:
-        yield Finding("store", "warning", f"{_megabytes(health.size)}, too large to be looked through now.")
+        yield Finding("store", "warning", f"{amount(health.size)}, too large to be looked through now.")
     elif health.trouble:
         yield Finding("store", "failed", f"It is damaged; restore a backup. {' '.join(health.trouble)}")
     elif health.orphans:
         yield Finding("store", "warning", f"{health.orphans} messages belong to sessions that another tool deleted.")
     else:
-        yield Finding("store", "ok", f"{_megabytes(health.size)}, looked through and whole.")
+        yield Finding("store", "ok", f"{amount(health.size)}, looked through and whole.")
     well = health.index in {"ok", "catching up", "being rebuilt"}
     advice = (
         ""
@@ -176,7 +177,3 @@ async def _gateways(db: SessionDB) -> Finding:
     if accounts:
         return Finding("gateway", "warning", " ".join(accounts))
     return Finding("gateway", "ok", f"Running: process {', '.join(str(row['pid']) for row in running)}.")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1_000_000:,.1f} MB"

@@ -13,7 +13,19 @@ from datetime import timedelta
 
 import humanize
 
-__all__ = ["age", "clock", "entrance", "folded", "harmless", "inert", "one_line", "plural", "spoken_at", "until"]
+__all__ = [
+    "age",
+    "amount",
+    "clock",
+    "entrance",
+    "folded",
+    "harmless",
+    "inert",
+    "one_line",
+    "plural",
+    "spoken_at",
+    "until",
+]
 
 #: How entrances are written where their name with a capital letter is not it.
 _ENTRANCES = {"cli": "terminal", "web": "web", "email": "e-mail"}
@@ -57,6 +69,15 @@ def spoken_at(source: str) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 message`, `2 messages`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def amount(size: int) -> str:
+    """So many bytes as people say it: `812 bytes`, `2 KB`, `1.4 MB`, `82.2 GB`."""
+    if size < 1000:  # noqa: PLR2004 - a kilobyte
+        return plural(size, "byte")
+    if size < 999_500:  # noqa: PLR2004 - what is rounded to a megabyte is one
+        return f"{round(size / 1000)} KB"
+    return f"{size / 1e6:.1f} MB" if size < 999_950_000 else f"{size / 1e9:,.1f} GB"  # noqa: PLR2004 - the same
 
 
 def one_line(text: str, limit: int) -> str:

@@ -14,7 +14,7 @@ from gateway.cli.options import AsJson, sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.running import async_run
 from gateway.doctor import Report, look_over
-from gateway.phrases import plural
+from gateway.phrases import amount, plural
 
 if TYPE_CHECKING:
     from session_store.history import MigrationPlan
@@ -58,7 +58,7 @@ def _lines(report: Report) -> list[str]:
 
 def _steps(plan: MigrationPlan) -> list[str]:
     tables = " and ".join(plan.search) or "none"
-    holds = f"{plural(plan.sessions, 'session')}, {plural(plan.messages, 'message')}, {plan.size / 1_000_000:,.1f} MB"
+    holds = f"{plural(plan.sessions, 'session')}, {plural(plan.messages, 'message')}, {amount(plan.size)}"
     return [
         f"{plan.path}: schema version {plan.version} of another tool, {holds}.",
         "When it is first opened:",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.numbers import whole_number
 from gateway.cli.options import AsJson, Source, sub_command
 from gateway.cli.output import write, write_json
 from gateway.cli.sessions.common import on_store
@@ -30,12 +31,13 @@ _SHOWN = 10
 _HOURS_SHOWN = 5
 _BAR = 20
 _NAME = 40
+_FEW_MINUTES = 100
 
 
 @app.command("insights")
 def insights(
     *,
-    days: Annotated[int, typer.Option(min=1, max=36_500, metavar="NUMBER", help="Of so many days.")] = 30,
+    days: Annotated[int, typer.Option(parser=whole_number(1, 36_500), metavar="NUMBER", help="Of so many days.")] = 30,
     source: Source = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +62,7 @@ def _lines(told: Insights, beats: Rhythm, days: int) -> Iterator[str]:
     )
     yield (
         f"  {plural(beats.days, 'day')} with messages, {beats.streak} in a row at most, "
-        f"{told['active_seconds'] / 3600:.1f} hours of talk"
+        f"{_talk(told['active_seconds'])} of talk"
     )
     if told["model_calls"]:
         yield f"  {_tokens(told)}"
@@ -74,6 +76,13 @@ def _lines(told: Insights, beats: Rhythm, days: int) -> Iterator[str]:
     yield from _bars("Weekdays", list(zip(WEEKDAYS, beats.weekdays, strict=True)))
     longest = [(row["id"], f"{plural(row['messages'], 'message')}  {row['title'] or ''}") for row in told["notable"]]
     yield from _table("Longest", longest)
+
+
+def _talk(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return plural(minutes, "minute") if minutes < _FEW_MINUTES else f"{seconds / 3600:,.1f} hours"
 
 
 def _of_model(row: ModelInsight) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -82,14 +83,31 @@ def with_optional_title(arguments: Sequence[str]) -> list[str]:
     return given
 
 
+#: An argument as the library writes it, `{ID}` or `{WORDS...}...`.
+_BRACED = re.compile(r"^\{(.*?)(?:\.\.\.)?\}(\.\.\.)?$")
+#: More than the first sentence of any help; in a list of commands that sentence stands whole, on two lines if need be.
+_WHOLE_SENTENCE = 1000
+
+
 class PlainCommand(TyperCommand):
-    """A command whose help names its arguments as its usage does, without the program's word for their type."""
+    """A command whose help names its arguments as its usage does, without braces and the program's word for their type.
+
+    In a list of commands its first sentence is not cut.
+    """
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         for parameter in self.params:
             if parameter.param_type_name == "argument":
                 parameter.display_type_rich = _no_type  # type: ignore[attr-defined]  # an argument has it
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The parts of the line of usage: `ID`, `WORDS...`."""
+        return [_BRACED.sub(r"\1\2", piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def get_short_help_str(self, limit: int = _WHOLE_SENTENCE) -> str:
+        """The first sentence, however wide the list is."""
+        return super().get_short_help_str(max(limit, _WHOLE_SENTENCE))
 
 
 def _no_type(**_: Any) -> None:

@@ -134,7 +134,7 @@ def _drawn(picker: Picker, now: float, columns: int, room: int) -> StyleAndTextT
     lines: StyleAndTextTuples = [("bold", f"Filter: {picker.typed}\n")]
     for number, row in enumerate(matching[first : first + room], start=first):
         here = number == picker.position
-        text = one_line(f"{_name(row)}  {described(row, now)}, {row['id']}", max(10, columns - 3))
+        text = one_line(f"{_name(row)} ({described(row, now)}, {row['id']})", max(10, columns - 3))
         lines.append(("reverse" if here else "", f"{'>' if here else ' '} {text}\n"))
     found = plural(len(matching), "session") if matching else "Nothing matches"
     lines.append(("fg:ansibrightblack", f"{found}. Enter goes on with it, Esc leaves."))

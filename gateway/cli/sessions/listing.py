@@ -16,7 +16,7 @@ from gateway.cli.output import on_a_terminal, write, write_json
 from gateway.cli.sessions.auditing import audit_json, show_audit
 from gateway.cli.sessions.common import app, gone, on_store, one_session
 from gateway.handoff_words import step_words
-from gateway.phrases import age, clock, folded, harmless, one_line, plural
+from gateway.phrases import age, amount, clock, folded, harmless, one_line, plural
 from gateway.said import text_of, tool_names
 from gateway.spending import spent
 from session_store.view import is_summary
@@ -30,6 +30,9 @@ __all__ = ["list_sessions", "print_table", "show", "stats"]
 
 _PAGE = 200
 _NARROW = 90
+#: Widths of columns: at most, but for the last activity and the preview, which have at least so much.
+_TITLE, _WHOSE, _LAST, _PREVIEW = 30, 20, len("Last active"), 12
+_GAP = 2
 
 
 @app.command("list")
@@ -65,22 +68,27 @@ def print_table(rows: Sequence[SessionListRow], *, whose: bool = False) -> None:
     if not on_a_terminal():
         console.width = 200
     now = time.time()
-    if console.width < _NARROW:
-        for row in rows:
+    ages = [age(row["last_active"], now) for row in rows]
+    beside = _TITLE + max(_LAST, *map(len, ages)) + max(len(row["id"]) for row in rows) + (_WHOSE if whose else 0)
+    room = console.width - beside - _GAP * (4 if whose else 3)
+    if console.width < _NARROW or room < _PREVIEW:
+        for row, when in zip(rows, ages, strict=True):
             name = row["title"] or row["preview"] or "(empty)"
+            belongs = f"  {one_line(harmless(row['person'] or 'nobody'), _WHOSE)}" if whose else ""
             console.print(Text(one_line(harmless(name), console.width // 2 * 2)), no_wrap=True, overflow="ellipsis")
-            console.print(Text(f"  {age(row['last_active'], now)}  {row['id']}", style="dim"), soft_wrap=True)
+            console.print(Text(f"  {when}{belongs}  {row['id']}", style="dim"), soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("Title", max_width=30, no_wrap=True, overflow="ellipsis")
-    table.add_column("Preview", no_wrap=True, overflow="ellipsis")
+    table.add_column("Title", max_width=_TITLE, no_wrap=True, overflow="ellipsis")
+    # The preview alone gives way: an id or a time that is cut is of no use.
+    table.add_column("Preview", max_width=room, no_wrap=True, overflow="ellipsis")
     table.add_column("Last active", no_wrap=True)
     if whose:
-        table.add_column("Whose", max_width=20, no_wrap=True, overflow="ellipsis")
-    table.add_column("Id", no_wrap=True, min_width=max(len(row["id"]) for row in rows))
-    for row in rows:
+        table.add_column("Whose", max_width=_WHOSE, no_wrap=True, overflow="ellipsis")
+    table.add_column("Id", no_wrap=True)
+    for row, when in zip(rows, ages, strict=True):
         belongs = (row["person"] or "nobody",) if whose else ()
-        cells = (row["title"] or "", row["preview"], age(row["last_active"], now), *belongs, row["id"])
+        cells = (row["title"] or "", row["preview"], when, *belongs, row["id"])
         table.add_row(*(Text(one_line(harmless(cell), 100)) for cell in cells))
     if on_a_terminal():
         console.print(table)
@@ -183,4 +191,4 @@ def stats(*, as_json: AsJson = False) -> None:
     write(f"Search index: {index}")
     if index.startswith("broken"):
         write("  Search reads the newest messages meanwhile. Build it anew: threadline sessions repair --search")
-    write(f"Database size: {data['size_bytes'] / 1_000_000:.1f} MB")
+    write(f"Database size: {amount(data['size_bytes'])}")

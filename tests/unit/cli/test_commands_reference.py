@@ -79,4 +79,19 @@ def test_help_is_plain_and_looks_alike_for_every_command(threadline: Threadline,
     assert shown.startswith(f"Usage: {name}")
     assert "╭" not in shown
     assert "<bool>" not in shown
+    assert "{" not in shown
+    assert "......" not in shown
     assert ("--install-completion" in shown) == (name == "threadline")
+
+
+@pytest.mark.parametrize("name", ["threadline", "threadline sessions", "threadline outbox"])
+def test_what_a_command_is_for_is_not_cut_in_a_list_of_commands(
+    threadline: Threadline, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """On the width that terminals begin with."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    listed = threadline(*name.split()[1:], "--help").stdout.partition("Commands:\n")[2]
+
+    assert listed
+    assert not [line for line in listed.splitlines() if line.endswith("...")]

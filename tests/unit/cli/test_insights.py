@@ -43,7 +43,7 @@ def test_a_person_reads_how_it_was_used(threadline: Threadline, fill: Fill) -> N
     assert lines[:4] == [
         "The last 30 days",
         "  1 conversation, 4 messages (3 by people), 1 tool call",
-        "  1 day with messages, 1 in a row at most, 0.0 hours of talk",
+        "  1 day with messages, 1 in a row at most, less than a minute of talk",
         "  1 call of a model: 1,000 tokens read, 100 written (40 of them reasoning)",
     ]
     assert "  test-model  1 call, 1,000 read, 100 written" in lines
@@ -82,3 +82,19 @@ def test_hours_and_days_are_those_of_this_machine() -> None:
     assert (told.days, told.streak) == (5, 3)
     assert told.weekdays == (2, 3, 0, 0, 6, 7, 1)
     assert rhythm([]).streak == 0
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"), [(0, "less than a minute"), (1, "1 minute"), (59, "59 minutes"), (150, "2.5 hours")]
+)
+def test_short_talks_are_told_in_minutes(threadline: Threadline, fill: Fill, minutes: int, words: str) -> None:
+    """An hour with a dot only where there are several."""
+
+    async def talked(db: SessionDB) -> None:
+        begun = time.time() - 86_400
+        await db.create_session("a", "cli", owner="owner", started_at=begun)
+        for minute in range(minutes + 1):
+            await db.append_message("a", "user", "x", timestamp=begun + 60 * minute)
+
+    fill(talked)
+    assert f", {words} of talk" in threadline("insights").stdout

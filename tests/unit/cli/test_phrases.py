@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.cli.output import as_json
-from gateway.phrases import age, clock, entrance, folded, harmless, inert, one_line, plural
+from gateway.phrases import age, amount, clock, entrance, folded, harmless, inert, one_line, plural
 
 ANY_TEXT = st.text(st.characters())
 ANY_VALUE = st.recursive(
@@ -22,6 +23,25 @@ TURNING = {"\u061c", "\u200e", "\u200f", *map(chr, range(0x202A, 0x202F)), *map(
 def acts(character: str) -> bool:
     """Whether a terminal or its reader would be misled by a character."""
     return character in TURNING or (unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t")
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1500, "2 KB"),
+        (999_499, "999 KB"),
+        (999_500, "1.0 MB"),
+        (20_000_000, "20.0 MB"),
+        (999_960_000, "1.0 GB"),
+        (82_248_500_000, "82.2 GB"),
+    ],
+)
+def test_amounts_of_bytes_have_a_unit_that_fits(size: int, words: str) -> None:
+    """No free disk is counted in tens of thousands of megabytes."""
+    assert amount(size) == words
 
 
 @given(ANY_TEXT)

@@ -65,6 +65,28 @@ def test_the_table_has_title_preview_age_and_id(threadline: Threadline, fill: Fi
     assert row.split("  ") == ["Über 日本", "Where are we?", "2 hours ago", "20261129_120000_abcdef"]
 
 
+@pytest.mark.parametrize("columns", [60, 90, 100, 120, 160])
+@pytest.mark.parametrize("more", [(), ("--all",)])
+def test_no_width_of_a_terminal_cuts_an_id_or_a_time(
+    threadline: Threadline, fill: Fill, monkeypatch: pytest.MonkeyPatch, columns: int, more: tuple[str, ...]
+) -> None:
+    """Title and preview give way; where that is not enough, a session takes two lines. Whose it is stays."""
+
+    async def work(db: SessionDB) -> None:
+        await session(db, "20261129_120000_abcdef01", "a long beginning " * 9, ago=59 * 60, title="Long title " * 9)
+
+    fill(work)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("gateway.cli.sessions.listing.on_a_terminal", lambda: True)
+
+    printed = threadline("sessions", "list", *more).stdout
+
+    assert max(map(len, printed.splitlines())) <= columns
+    assert "59 minutes ago" in printed
+    assert "20261129_120000_abcdef01" in printed
+    assert ("nobody" in printed) == bool(more)
+
+
 def test_filters_come_before_the_limit(threadline: Threadline, fill: Fill) -> None:
     """The newest of the wanted ones, however many others are newer."""
 
