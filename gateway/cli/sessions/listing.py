@@ -74,9 +74,9 @@ def print_table(rows: Sequence[SessionListRow], *, whose: bool = False) -> None:
     if console.width < _NARROW or room < _PREVIEW:
         for row, when in zip(rows, ages, strict=True):
             name = row["title"] or row["preview"] or "(empty)"
-            belongs = f"  {one_line(harmless(row['person'] or 'nobody'), _WHOSE)}" if whose else ""
+            belonging = f"  {one_line(harmless(row['person'] or 'nobody'), _WHOSE)}" if whose else ""
             console.print(Text(one_line(harmless(name), console.width // 2 * 2)), no_wrap=True, overflow="ellipsis")
-            console.print(Text(f"  {when}{belongs}  {row['id']}", style="dim"), soft_wrap=True)
+            console.print(Text(f"  {when}{belonging}  {row['id']}", style="dim"), soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("Title", max_width=_TITLE, no_wrap=True, overflow="ellipsis")
