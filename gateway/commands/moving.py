@@ -1,4 +1,8 @@
-"""Commands that bring a conversation elsewhere: /sethome, /handoff, /link, /unlink."""
+"""Commands that bring a conversation elsewhere: /sethome, /handoff, /link, /unlink.
+
+Contract: the owner moves every conversation that they see; everybody else only their own. What belongs to a room they
+may read, go on with and leave with their own direct chat, and never take away from the room's people.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ __all__ = ["HANDOFF", "LINK", "SETHOME", "UNLINK"]
 
 _YES = "--yes"
 _NOTHING = "There is no session here yet. Say something first; then there is a line to move."
+_THE_ROOMS = "This conversation belongs to the room; only the owner of this Threadline moves it."
 
 
 async def _sethome(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
@@ -65,6 +70,8 @@ async def _link(context: CommandContext, argument: str) -> Reply:
 async def _request(context: CommandContext, kind: Literal["handoff", "link"], text: str, *, sure: bool) -> Reply:
     if context.session is None or not context.session["message_count"]:
         return Reply(_NOTHING)
+    if not _is_theirs(context):
+        return Reply(_THE_ROOMS)
     target = await find_target(context.db, context.settings, text, context.person_id)
     if target.shared and not sure:
         return Reply(
@@ -119,10 +126,16 @@ async def _unlink(context: CommandContext, argument: str) -> Reply:
         listed = "\n".join(f"- `/unlink {place.platform}:{place.chat}`: {place_words(place)}" for place in linked)
         return Reply(f"Say which place it shall leave:\n{listed}")
     here = chosen[0] == place_ref(context.place)
+    if not (_is_theirs(context) or (here and context.place.private)):
+        return Reply(_THE_ROOMS)
     farewell = None if here else "This conversation does not live here any more. What is said here begins a new one."
     effect = Unlink(context.session["id"], chosen[0], context.person_id, farewell)
     after = " What is said here from now on begins a new session." if here else ""
     return Reply(f"The conversation has left {place_words(chosen[0])}.{after}", (effect,))
+
+
+def _is_theirs(context: CommandContext) -> bool:
+    return context.person_id == OWNER or (context.session is not None and context.session["owner"] == context.person_id)
 
 
 def _meant(place: PlaceRef, wanted: str, here: PlaceRef) -> bool:

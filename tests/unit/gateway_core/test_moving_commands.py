@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -140,6 +141,41 @@ async def test_a_guest_moves_between_their_own_direct_chats_only(town: Hall) -> 
     (refused, local) = await answers(town, "/handoff telegram:-100", "/handoff cli", chat="43", user="43")
     assert "No chat “-100” of yours" in refused
     assert "are the owner's" in local
+
+
+TOPIC: dict[str, Any] = {"chat": "-100", "chat_type": "group", "thread": "17"}
+
+
+async def test_a_guest_takes_no_room_s_conversation_along(town: Hall, elsewhere: Elsewhere) -> None:
+    """Neither away nor to read along for ever, where it is and where they have taken it up; the room keeps it."""
+    await answers(town, "Where do we meet?", **TOPIC)
+    await answers(town, "At the lake", **TOPIC, user="43")
+    await answers(town, "/sethome", chat="43", user="43")
+    room = elsewhere("SELECT id FROM sessions WHERE owner = room_id")[0]["id"]
+    asked = ("/handoff telegram", "/link telegram")
+    for said in await answers(town, *asked, **TOPIC, user="43"):
+        assert "belongs to the room" in said
+    await answers(town, f"/resume {room}", chat="43", user="43")
+    for said in await answers(town, *asked, chat="43", user="43"):
+        assert "belongs to the room" in said
+    assert elsewhere("SELECT * FROM handoffs") == []
+
+
+async def test_a_guest_leaves_a_room_s_link_only_with_their_own_chat(town: Hall, elsewhere: Elsewhere) -> None:
+    """What the owner has linked stays so for everybody else."""
+    await answers(town, "Where do we meet?", **TOPIC)
+    await answers(town, "At the lake", **TOPIC, user="43")
+    await answers(town, "Hello")
+    room = elsewhere("SELECT id FROM sessions WHERE owner = room_id")[0]["id"]
+    await answers(town, f"/resume {room}", chat="43", user="43")
+    await answers(town, "/link telegram:42", **TOPIC, count=4)
+    refused, left = await answers(town, "/unlink telegram:-100", "/unlink", chat="43", user="43")
+    assert "belongs to the room" in refused
+    assert "has left" in left
+    places = elsewhere(
+        "SELECT p.chat FROM routes AS r JOIN places AS p ON p.id = r.place_id WHERE linked > 0 ORDER BY 1"
+    )
+    assert [row["chat"] for row in places] == ["-100", "42"]
 
 
 async def test_back_in_the_terminal_the_chat_lets_go(town: Hall, elsewhere: Elsewhere) -> None:
