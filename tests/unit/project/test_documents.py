@@ -76,3 +76,21 @@ def test_modules_on_the_map_of_the_house_exist() -> None:
 
     assert named
     assert missing == []
+
+
+def test_decisions_are_listed_in_order_by_their_own_numbers_and_titles() -> None:
+    """Each number once; number and title stand in the list as they do in the file."""
+    folder = ROOT / "docs" / "adr"
+    listed = re.findall(
+        r"^\| \[(\d{4})\]\((\d{4})-[\w-]+\.md\) \| (.+) \|$",
+        (folder / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    files = sorted(path for path in folder.glob("*.md") if path.name != "README.md")
+    titles = [path.read_text(encoding="utf-8").partition("\n")[0] for path in files]
+
+    numbers = [path.name[:4] for path in files]
+
+    assert len(set(numbers)) == len(numbers)
+    assert [(number, number) for number in numbers] == [(number, named) for number, named, _ in listed]
+    assert titles == [f"# {number} {title}" for number, _, title in listed]
