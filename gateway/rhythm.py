@@ -1,4 +1,4 @@
-"""When people write: hours, weekdays and days in a row, in the zone of this machine. Pure."""
+"""When people write: hours, weekdays and days in a row, in the zone of this machine. Pure and total."""
 
 from __future__ import annotations
 
@@ -33,10 +33,13 @@ def rhythm(moments: Sequence[Moment]) -> Rhythm:
     hours, weekdays = Counter[int](), Counter[int]()
     days: set[dt.date] = set()
     for quarter in moments:
-        local = time.localtime(quarter["moment"])
+        try:
+            local = time.localtime(quarter["moment"])
+            days.add(dt.date(local.tm_year, local.tm_mon, local.tm_mday))
+        except (OverflowError, ValueError, OSError):
+            continue  # a time that no calendar knows, as another tool may have stored it
         hours[local.tm_hour] += quarter["messages"]
         weekdays[local.tm_wday] += quarter["messages"]
-        days.add(dt.date(local.tm_year, local.tm_mon, local.tm_mday))
     return Rhythm(
         tuple(hours[hour] for hour in range(24)),
         tuple(weekdays[day] for day in range(7)),

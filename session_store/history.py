@@ -34,6 +34,7 @@ _ESSENTIAL: Final = {
 #: The number that the documented schema keeps in a table.
 _VERSION: Final = "SELECT max(version) AS version FROM schema_version"
 _COLUMNS: Final = "SELECT name FROM pragma_table_info(?) LIMIT 2000"
+_VIEWS: Final = "SELECT name FROM sqlite_master WHERE type = 'view' LIMIT 2000"
 _SESSIONS: Final = "SELECT count(*) AS number FROM sessions"
 _MESSAGES: Final = "SELECT count(*) AS number FROM messages"
 #: Search tables of the history, whatever their form, without the parts they consist of.
@@ -71,6 +72,12 @@ def judge(connection: sqlite3.Connection, path: Path, version: int) -> None:
         raise StoreForeign(
             f"{path} was written by another tool with a newer schema (version {version}; up to {HIGHEST} can be taken "
             "over). Choose another home or move the file away; it was not changed."
+        )
+    views = {row["name"] for row in connection.execute(_VIEWS).fetchall()}
+    for name in sorted(views & declared().objects.keys()):
+        raise StoreForeign(
+            f"{path} cannot be taken over: it has a view named {name} where a table of Threadline belongs. Rename "
+            "the view. Choose another home or move the file away; it was not changed."
         )
     for table, essential in _ESSENTIAL.items():
         lacking = sorted(essential - _columns(connection, table))

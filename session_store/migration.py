@@ -62,8 +62,10 @@ SELECT id, source, parent_session_id, end_reason, model_config FROM sessions ORD
 _KIND: Final = "UPDATE sessions SET kind = ? WHERE id = ?"
 _ROOT: Final = "UPDATE sessions SET root_id = ? WHERE id = ?"
 _LAST_ACTIVE: Final = """
-UPDATE sessions SET last_active =
-    COALESCE((SELECT max(m.timestamp) FROM messages AS m WHERE m.session_id = sessions.id), started_at)
+UPDATE sessions SET last_active = COALESCE(
+    (SELECT max(CASE typeof(m.timestamp) WHEN 'text' THEN unixepoch(m.timestamp) ELSE m.timestamp END)
+     FROM messages AS m WHERE m.session_id = sessions.id),
+    CASE typeof(started_at) WHEN 'text' THEN unixepoch(started_at) ELSE started_at END, 0)
 WHERE last_active IS NULL
 """
 #: Titles, the newest session first: it keeps the title of several equal ones.
@@ -170,7 +172,7 @@ def _kind(row: Row, parent: Row | None) -> str:
 def _marks(model_config: str | None) -> frozenset[str]:
     try:
         found = json.loads(model_config or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return frozenset()
     return frozenset(found) if isinstance(found, dict) else frozenset()
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from session_store.othervalues import put_right
 from session_store.redaction import redact
 from session_store.text import clean_text
 
@@ -31,8 +32,8 @@ _WRITING: Final = re.compile(
 
 
 def dict_row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
-    """Row factory: column name -> value."""
-    return {column[0]: value for column, value in zip(cursor.description, values, strict=True)}
+    """Row factory: column name -> value, of the kind that its column is for."""
+    return put_right({column[0]: value for column, value in zip(cursor.description, values, strict=True)})
 
 
 def _bind(params: Sequence[Param]) -> list[Param]:

@@ -98,3 +98,10 @@ def test_short_talks_are_told_in_minutes(threadline: Threadline, fill: Fill, min
 
     fill(talked)
     assert f", {words} of talk" in threadline("insights").stdout
+
+
+@pytest.mark.parametrize("moment", [1e200, -1e300, 1e12])
+def test_a_time_that_no_calendar_knows_is_left_out(moment: float) -> None:
+    """Another tool may have stored anything; the rest is told."""
+    told = rhythm([Moment(moment=moment, messages=3), Moment(moment=86_400, messages=1)])
+    assert (told.days, sum(told.hours), sum(told.weekdays)) == (1, 1, 1)

@@ -157,6 +157,7 @@ async def test_a_damaged_old_search_table_stops_nothing(home: Path) -> None:
     [
         (12, "", r"newer schema \(version 12; up to 11"),
         (11, "ALTER TABLE messages RENAME COLUMN timestamp TO at", r"table messages has no column timestamp"),
+        (11, "CREATE VIEW people AS SELECT 1 AS one", r"a view named people"),
     ],
 )
 async def test_what_cannot_be_taken_over_is_refused_and_stays_as_it_is(
