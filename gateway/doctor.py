@@ -167,7 +167,12 @@ async def _queues(db: SessionDB) -> list[Finding]:
 
 
 async def _gateways(db: SessionDB) -> Finding:
-    running = [row for row in await db.processes.list() if row["role"] == "gateway" and row["alive"]]
+    gateways = [row for row in await db.processes.list() if row["role"] == "gateway"]
+    asleep = ", ".join(str(row["pid"]) for row in gateways if row["asleep"])
+    if asleep:
+        told = f"Process {asleep} gives no sign of life: `threadline gateway status` says what to do."
+        return Finding("gateway", "warning", told)
+    running = [row for row in gateways if row["alive"]]
     if not running:
         return Finding("gateway", "ok", "None is running; `threadline gateway run` starts one.")
     accounts = [

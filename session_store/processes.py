@@ -194,9 +194,15 @@ def _gone_for_good(row: Row, boot_now: float) -> bool:
     return bool(boot_now - row["beat"] > _FORGET_AFTER)
 
 
+def _is_asleep(row: Row, boot_now: float) -> bool:
+    here = (row["pid_ns"], row["boot_id"], row["host"]) == _machine()
+    return here and not is_alive(row, boot_now) and not _gone_for_good(row, boot_now)
+
+
 def _as_process(row: Row, boot_now: float) -> ProcessRow:
     decoded = {"accounts": from_json(row["accounts"]), "detail": from_json(row["detail"])}
-    return cast("ProcessRow", row | decoded | {"alive": is_alive(row, boot_now)})
+    judged = {"alive": is_alive(row, boot_now), "asleep": _is_asleep(row, boot_now)}
+    return cast("ProcessRow", row | decoded | judged)
 
 
 class Processes:

@@ -1,8 +1,8 @@
 """`threadline gateway run|status|stop`.
 
 Contract: `status` tells what the store says of the gateways of this home and what each one's health endpoint answers;
-exit code 1 when none runs. `stop` asks the gateways of this machine and waits until they have ended; one that runs
-elsewhere (another machine, another container) is told and left alone.
+exit code 1 when none runs, or those that are there give no sign of life. `stop` asks the gateways of this machine and
+waits until they have ended; one that runs elsewhere (another machine, another container) is told and left alone.
 """
 
 from __future__ import annotations
@@ -79,12 +79,13 @@ def status(*, as_json: AsJson = False) -> None:
         write_json(report)
     else:
         write("\n".join(_status_lines(report)))
-    if not report["gateways"]:
+    if all(gateway["asleep"] for gateway in report["gateways"]):
         raise typer.Exit(1)
 
 
 async def _gateways(db: SessionDB) -> list[ProcessRow]:
-    return [row for row in await db.processes.list() if row["role"] == "gateway" and row["alive"]]
+    """Those that run, and those of this machine that are there but asleep: they still hold their accounts."""
+    return [row for row in await db.processes.list() if row["role"] == "gateway" and (row["alive"] or row["asleep"])]
 
 
 async def _status(home: Home) -> dict[str, Any]:
@@ -97,7 +98,8 @@ async def _status(home: Home) -> dict[str, Any]:
                 "address": row["detail"].get("address"),
                 "accounts": row["detail"].get("accounts", {}),
                 "refused": row["detail"].get("refused", {}),
-                "answers": await _answers(row["detail"].get("address")),
+                "answers": not row["asleep"] and await _answers(row["detail"].get("address")),
+                "asleep": row["asleep"],
             }
             for row in await _gateways(db)
         ]
@@ -124,6 +126,9 @@ def _status_lines(report: dict[str, Any]) -> list[str]:
         health = "answers" if gateway["answers"] else "does not answer"
         lines.append(f"Gateway, process {gateway['pid']}, started {age(gateway['started_at'], time.time())}.")
         lines.append(f"  web: {gateway['address'] or 'starting'} ({health})")
+        if gateway["asleep"]:
+            lines.append(f"  It gives no sign of life: it was stopped, or hangs. {_way_out(gateway['pid'])}")
+            continue
         for name, facts in gateway["accounts"].items():
             problem = f": {facts['problem']}" if facts.get("problem") else ""
             refused = gateway["refused"].get(name, 0)
@@ -165,6 +170,10 @@ async def _stop(home: Home, me: ProcessIdentity) -> None:
         raise fail(f"A gateway of this home runs on another machine or in another container; stop it there: {places}.")
 
 
+def _way_out(pid: int) -> str:
+    return f"Wake it with `kill -CONT {pid}`, or end it with `kill -KILL {pid}`; what it has accepted is not lost."
+
+
 def _is_beside(me: ProcessIdentity, row: ProcessRow) -> bool:
     """Whether a process id means the same process for both."""
     return (row["host"], row["pid_ns"], row["boot_id"]) == (me.host, me.pid_ns, me.boot_id)
@@ -172,8 +181,11 @@ def _is_beside(me: ProcessIdentity, row: ProcessRow) -> bool:
 
 async def _until_gone(db: SessionDB, tokens: set[str]) -> None:
     bell = Bell(db)
-    with anyio.move_on_after(STOP_SECONDS) as limit:
+    with anyio.move_on_after(STOP_SECONDS):
         while tokens & {row["token"] for row in await _gateways(db)}:
             await bell.wait(LOOK_SECONDS)
-    if limit.cancelled_caught:
-        raise fail("It is still busy ending its work. Look again with `threadline gateway status`.")
+        return
+    asleep = [row["pid"] for row in await _gateways(db) if row["token"] in tokens and row["asleep"]]
+    if asleep:
+        raise fail(f"Process {asleep[0]} gives no sign of life. {_way_out(asleep[0])}")
+    raise fail("It is still busy ending its work. Look again with `threadline gateway status`.")

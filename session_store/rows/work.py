@@ -140,7 +140,10 @@ class ControlRow(TypedDict):
 
 
 class ProcessRow(TypedDict):
-    """One process of the home; alive is judged when read, by its pid on this machine and by its last beat elsewhere."""
+    """One process of the home; alive is judged when read, by its pid on this machine and by its last beat elsewhere.
+
+    asleep: it is there on this machine, but has given no sign for so long that it counts as dead (stopped, or hung).
+    """
 
     token: str
     pid: int
@@ -154,6 +157,7 @@ class ProcessRow(TypedDict):
     started_at: float
     beat: float
     alive: bool
+    asleep: bool
 
 
 class UnreadableRow(TypedDict):

@@ -140,6 +140,25 @@ async def test_status_and_stop_from_the_command_line(configured: Path, telegram:
     assert again.code == 1
 
 
+async def test_a_gateway_that_was_stopped_in_its_tracks_is_told_and_can_be_woken(
+    configured: Path, elsewhere: Elsewhere
+) -> None:
+    """It still holds its account, so nobody is told that none runs; woken, it goes on."""
+    async with GatewayProcess(configured).running() as gateway:
+        gateway.signal(signal.SIGSTOP)
+        elsewhere("UPDATE processes SET beat = beat - 100")
+        status = await threadline(configured, "gateway", "status")
+        assert status.code == 1
+        assert f"process {gateway.pid}" in status.out
+        assert f"gives no sign of life: it was stopped, or hangs. Wake it with `kill -CONT {gateway.pid}`" in status.out
+        assert "gives no sign of life" in (await threadline(configured, "doctor")).out
+        stopped = await threadline(configured, "gateway", "stop")
+        assert stopped.code == 1
+        assert f"`kill -KILL {gateway.pid}`" in stopped.err
+        gateway.signal(signal.SIGCONT)
+        assert await gateway.stop() == 0
+
+
 async def test_no_log_line_holds_a_token(configured: Path, telegram: TelegramEmulator) -> None:
     """Neither of a good run nor of one in trouble."""
     telegram.fail("getUpdates", "garbage", times=2)

@@ -100,8 +100,8 @@ def test_short_talks_are_told_in_minutes(threadline: Threadline, fill: Fill, min
     assert f", {words} of talk" in threadline("insights").stdout
 
 
-@pytest.mark.parametrize("moment", [1e200, -1e300, 1e12])
-def test_a_time_that_no_calendar_knows_is_left_out(moment: float) -> None:
+@pytest.mark.parametrize("moment", [10**200, -(10**300), 10**12])
+def test_a_time_that_no_calendar_knows_is_left_out(moment: int) -> None:
     """Another tool may have stored anything; the rest is told."""
     told = rhythm([Moment(moment=moment, messages=3), Moment(moment=86_400, messages=1)])
     assert (told.days, sum(told.hours), sum(told.weekdays)) == (1, 1, 1)
