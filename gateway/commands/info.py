@@ -19,7 +19,7 @@ __all__ = ["STATUS", "WHOAMI", "help_command"]
 SHOWN_PARTS = 3
 LATELY_SECONDS = 86_400.0
 
-#: How the help begins: with what may be done beside commands, which depends on who answers.
+#: How the help begins: with what may be done beside commands. An agent that needs no history is a notebook.
 _NOTEBOOK = "Tell me something and I keep it; ask and I look it up in what was said."
 _TALK = "Just write, and I answer. What is said here is kept, and `/search` finds it again."
 
@@ -153,7 +153,7 @@ def help_command(commands: Callable[[], Sequence[Command]]) -> Command:
 
     async def _help(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
         lines = [f"`{command.usage}`: {command.summary}" for command in commands()]
-        begin = _NOTEBOOK if context.settings.agent.kind == "recall" else _TALK
+        begin = _TALK if context.contexts.history else _NOTEBOOK
         return Reply(f"{begin}\n\n" + "\n".join(lines))
 
     return Command("help", "/help", "list the commands", _help, aliases=("start",))

@@ -16,7 +16,7 @@ from gateway.owner import OWNER
 from gateway.places import TERMINAL
 from session_store import NewOutbox, PlaceRef
 from tests.conftest import Elsewhere
-from tests.unit.gateway_core.hall import Hall, failing, settings
+from tests.unit.gateway_core.hall import Hall, failing
 
 NAMES = [
     "branch",
@@ -118,15 +118,16 @@ async def test_help_lists_every_command(hall: Hall, registry: CommandRegistry) -
     assert first == second
     for command in registry.commands:
         assert command.usage in first
-    assert first.startswith("Tell me something and I keep it")
 
 
-@pytest.mark.parametrize("chosen", [settings(agent={"kind": "command", "command": ["true"]})])
-async def test_help_of_an_agent_that_talks_promises_no_notebook(hall: Hall) -> None:
-    """It begins with what one may do here, whoever answers."""
+async def test_help_begins_with_what_may_be_done_here(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that is shown the history is talked with; one that is not is a notebook."""
     async with hall.running():
-        (answer,) = await ask(hall, "/help")
-    assert answer.startswith("Just write, and I answer.")
+        (talk,) = await ask(hall, "/help")
+        monkeypatch.setattr(hall.workshop.contexts, "history", False)
+        (notebook,) = await ask(hall, "/help")
+    assert talk.startswith("Just write, and I answer.")
+    assert notebook.startswith("Tell me something and I keep it")
 
 
 async def test_new_begins_a_session_and_keeps_the_former(hall: Hall, elsewhere: Elsewhere) -> None:
