@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -237,14 +238,18 @@ class Terminal:
         return Answer(tuple(await self._said_after(said)), problem)
 
     async def _said_after(self, said: Said) -> list[MessageRow]:
-        """Everything that the turn of a message stored after it."""
+        """Everything that the turn of a message stored after it; /retry may answer what stands in an earlier session."""
         question = await self.db.turns.message_of(said.inbox_id)
+        if question is None:
+            return []
+        begun_in = question["session_id"]
         messages: list[MessageRow] = []
-        last, more = question["id"] if question is not None else 0, question is not None
-        while question is not None and more:
-            rows = await self.db.get_messages_after(question["session_id"], last, limit=_PAGE)
-            messages += [row for row in rows if row["turn_id"] == question["turn_id"]]
-            last, more = rows[-1]["id"] if rows else 0, len(rows) == _PAGE
+        for segment in dropwhile(lambda each: each != begun_in, await self.db.conversation_of(begun_in)):
+            last, more = question["id"], True
+            while more:
+                rows = await self.db.get_messages_after(segment, last, limit=_PAGE)
+                messages += [row for row in rows if row["turn_id"] == question["turn_id"]]
+                last, more = rows[-1]["id"] if rows else last, len(rows) == _PAGE
         return messages
 
     # --- the running turn --------------------------------------------------------------------------------------------
