@@ -238,7 +238,7 @@ class Terminal:
         return Answer(tuple(await self._said_after(said)), problem)
 
     async def _said_after(self, said: Said) -> list[MessageRow]:
-        """Everything that the turn of a message stored after it; /retry may answer what stands in an earlier session."""
+        """Everything that the turn of a message stored after it, in this session or one that goes on from it."""
         question = await self.db.turns.message_of(said.inbox_id)
         if question is None:
             return []

@@ -87,7 +87,7 @@ class CommandAgent:
     def _failed(self, code: int, last_line: str) -> str:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         told = f": {inert(one_line(last_line, _LINE_LENGTH))}" if last_line else ""
-        return f"The program {self._named} {how}{told}. The log has more; mend it and send your message again."
+        return f"The program {self._named} {how}{told}. Mend it and send your message again."
 
     async def _in_time(self, waiting: Coroutine[Any, Any, T], program: _Program) -> T:
         """Wait for something of the program, as long as it may run."""
