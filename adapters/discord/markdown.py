@@ -28,17 +28,18 @@ _LONGEST_LANGUAGE = 30
 
 _LANGUAGE = re.compile(rf"[A-Za-z0-9_+\-.#]{{1,{_LONGEST_LANGUAGE}}}\Z")
 _DEEP_HEADING = re.compile(r"^(?P<before>.*?)#{4,6}(?=\s|\Z)")
-_CLOSING_HASHES = re.compile(r"\s+#+\s*\Z")
 _LINK = re.compile(r"\]\(https?://", re.IGNORECASE)
 #: What must not be cut or reinterpreted inside a line: code, images, links, addresses. Then what Discord would take for
-#: the marks of a spoiler or of a quotation to the end of the message.
+#: the marks of a spoiler or of a quotation to the end of the message. What is longer than `_LONGEST` is none of them:
+#: without that limit each of many brackets would be looked for to the end of the text.
+_LONGEST = 800
 ATOM = re.compile(
-    r"(?P<code>(?<!`)(`+)(?!`)[^\n]*?(?<!`)\2(?!`))"
-    r"|!(?P<image>\[(?P<name>[^\]\n]*)\]\((?P<source>https?://[^\s)]+)\))"
-    r"|(?P<link>\[[^\]\n]*\]\(<?[^\s)]+(?:\s+\"[^\"\n]*\")?\))"
+    r"(?P<code>(?<!`)(`{1,50})(?!`)[^\n]{0,LONGEST}?(?<!`)\2(?!`))"
+    r"|!(?P<image>\[(?P<name>[^\]\n]{0,LONGEST})\]\((?P<source>https?://[^\s)]{1,LONGEST})\))"
+    r"|(?P<link>\[[^\]\n]{0,LONGEST}\]\(<?[^\s)]{1,LONGEST}(?:\s{1,9}\"[^\"\n]{0,LONGEST}\")?\))"
     r"|(?P<address><?https?://[^\s<>]+>?)"
     r"|(?P<spoiler>(?<!\\)\|\|)"
-    r"|(?P<quotation>^[ ]{0,3}>>>(?=\s))",
+    r"|(?P<quotation>^[ ]{0,3}>>>(?=\s))".replace("LONGEST", str(_LONGEST)),
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -109,7 +110,9 @@ def _changes(lines: Sequence[str]) -> Iterator[tuple[int, int, list[Piece]]]:
 def _heading(token: Token, line: str) -> str:
     if len(token.markup) > _LOWEST_HEADING:
         line = _DEEP_HEADING.sub(rf"\g<before>{'#' * _LOWEST_HEADING}", line, count=1)
-    return _CLOSING_HASHES.sub("", line)
+    trimmed = line.rstrip()
+    bare = trimmed.rstrip("#")
+    return bare.rstrip() if bare != trimmed and bare[-1:].isspace() else line
 
 
 def _fence(token: Token, lines: Sequence[str]) -> list[Piece]:

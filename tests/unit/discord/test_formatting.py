@@ -189,3 +189,10 @@ def test_parts_fit_and_lose_nothing(markdown: str) -> None:
     assert bool(parts) == bool(markdown)
     assert all(part.strip() and utf16_length(part) <= MAX_UNITS for part in parts)
     assert not letters(markdown) - letters("\n".join(parts))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("line", ["[" * 120_000, "![[" * 40_000, "# a" + " " * 120_000 + "b"])
+def test_marks_that_begin_nothing_do_not_stop_the_process(line: str) -> None:
+    """Each of them was looked for to the end of the text, which took minutes for what an agent may well repeat."""
+    assert "".join(part.plain for part in render(line)).split() == line.split()
