@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from session_store import AttachmentRow, SessionDB, SessionRow, Visibility
     from session_store.view import View
 
-__all__ = ["Contexts", "Seen"]
+__all__ = ["MOVED", "Contexts", "Seen"]
+
+#: How a message ended that only says where the conversation went on.
+MOVED = "handoff"
 
 _TOOLS_TOKENS = json_tokens(SCHEMAS)
 _REMEMBERED = 10_000
@@ -58,14 +61,18 @@ class Contexts:
         self._taken: OrderedDict[str, int] = OrderedDict()
         self.limit = limit
 
-    async def seen(self, session_id: str, question: int | None = None) -> Seen:
-        """What the model sees of a conversation now. question: the message that is to be answered."""
+    async def seen(self, session_id: str, question: int | None = None, *, moves: bool = True) -> Seen:
+        """What the model sees of a conversation now.
+
+        question: the message that is to be answered. moves: with the sentences that say where it went on.
+        """
         since = None if self.history else question
         view = await self._db.context_view(
             session_id, limit=self.limit, question=question, since=since, annotate=annotated
         )
         fixed = _fixed_tokens(view.session)
-        shown = fitted(view.rows, self.limit - fixed, summary=view.summary, question=question, whole=view.whole)
+        rows = view.rows if moves else [row for row in view.rows if row["finish_reason"] != MOVED]
+        shown = fitted(rows, self.limit - fixed, summary=view.summary, question=question, whole=view.whole)
         return Seen(view, shown, shown.tokens + fixed, self.limit)
 
     async def build(

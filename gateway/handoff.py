@@ -22,6 +22,7 @@ from adapters.base import AdapterState, Gone, Refused, RetryLater, SendError, Un
 from gateway.agents.base import SummaryRequest
 from gateway.agents.digest import digest
 from gateway.bell import Bell
+from gateway.context import MOVED
 from gateway.handoff_words import farewell, moved, outcome, thread_title, welcome
 from gateway.phrases import entrance
 from gateway.places import LOCAL_PLATFORMS, place_of_ref, place_ref
@@ -192,7 +193,10 @@ class Handoffs:
             try:
                 place = await self._open(row, adapter, target)
             except _NoThread as refusal:
-                place, note = target, f"No thread could be opened, so it goes on in the chat itself ({refusal})."
+                place, note = (
+                    target,
+                    f"No thread could be opened, so it goes on in the chat itself ({_clause(refusal)}).",
+                )
         if not await self._db.handoffs.opened(row["id"], self._holder, place_ref(place), note):
             raise _NotOurs
         return {**row, "place": place_ref(place), "note": note}, place
@@ -222,7 +226,7 @@ class Handoffs:
 
     async def _summary(self, session: SessionRow) -> str:
         """A few sentences about what a model would see of it: the agent's, else words of the conversation itself."""
-        history = (await self._workshop.contexts.seen(session["id"])).shown.messages
+        history = (await self._workshop.contexts.seen(session["id"], moves=False)).shown.messages
         request = SummaryRequest(session["id"], history, purpose="handoff", limit=SUMMARY_CHARACTERS)
         try:
             with anyio.fail_after(SUMMARY_SECONDS):
@@ -250,7 +254,7 @@ class Handoffs:
                 place=ref,
                 session_key=router.key(place, row["user_id"]),
                 # The summary is for people; who reads the transcript has what it sums up.
-                message=NewMessage("assistant", moved(row, ref), finish_reason="handoff", op_id=f"handoff:{row['id']}"),
+                message=NewMessage("assistant", moved(row, ref), finish_reason=MOVED, op_id=f"handoff:{row['id']}"),
                 confirmation=NewOutbox(ref, "handoff", text),
                 farewell=farewell(row, ref, shared=False),
                 farewell_shared=farewell(row, ref, shared=True),
@@ -298,6 +302,11 @@ class Handoffs:
             if asked_at is not None and local:
                 tip = await self._workshop.db.get_tip(row["root_id"])
                 self._workshop.live.notice(tip["id"] if tip is not None else row["root_id"], words)
+
+
+def _clause(refusal: Exception) -> str:
+    """A sentence as it stands in brackets inside another one."""
+    return str(refusal).removesuffix(".")
 
 
 class _Later(Exception):

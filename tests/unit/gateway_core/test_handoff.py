@@ -82,6 +82,22 @@ async def test_an_agent_that_fails_keeps_nobody_waiting(hall: Hall) -> None:
     assert "Asked: Where is the key?" in welcome
 
 
+async def test_the_summary_does_not_tell_of_former_moves(hall: Hall) -> None:
+    """Where it went before is in its history of places; the answer before such a word stands for itself."""
+
+    async def broken(request: SummaryRequest) -> Written:
+        raise AgentError(f"No network for {request.session_id}.")
+
+    hall.agent.sum_up = broken
+    await hall.db.append_message("begun", "assistant", "This conversation goes on in a chat.", finish_reason="handoff")
+    await asked(hall)
+    async with hall.running(handing=True):
+        assert (await over(hall))["state"] == "completed"
+        (welcome,) = await hall.sent(1)
+    assert "Answered:" in welcome
+    assert "goes on in a chat" not in welcome
+
+
 async def test_where_there_are_no_threads_it_goes_on_in_the_chat_and_says_so(hall: Hall) -> None:
     """A direct chat without topics."""
     hall.adapter.threads.append(Refused("The chat has no topics."))
@@ -90,7 +106,7 @@ async def test_where_there_are_no_threads_it_goes_on_in_the_chat_and_says_so(hal
         done = await over(hall)
         (welcome,) = await hall.sent(1)
     assert done["place"] == PRIVATE
-    assert "No thread could be opened, so it goes on in the chat itself (The chat has no topics.)." in welcome
+    assert "No thread could be opened, so it goes on in the chat itself (The chat has no topics)." in welcome
     assert (await hall.session())["id"] == "begun"
 
 
