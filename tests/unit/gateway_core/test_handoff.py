@@ -89,8 +89,8 @@ async def test_the_summary_does_not_tell_of_former_moves(hall: Hall) -> None:
         raise AgentError(f"No network for {request.session_id}.")
 
     hall.agent.sum_up = broken
-    await hall.db.append_message("begun", "assistant", "This conversation goes on in a chat.", finish_reason="handoff")
     await asked(hall)
+    await hall.db.append_message("begun", "assistant", "This conversation goes on in a chat.", finish_reason="handoff")
     async with hall.running(handing=True):
         assert (await over(hall))["state"] == "completed"
         (welcome,) = await hall.sent(1)
