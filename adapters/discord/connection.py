@@ -31,6 +31,8 @@ from discord.gateway import DiscordWebSocket
 from discord.http import HTTPClient, Route
 from discord.state import ConnectionState
 
+from adapters.asked import asked_wait
+
 __all__ = [
     "GatewayClient",
     "Http",
@@ -166,7 +168,7 @@ class Http(HTTPClient):
         told = await self.request(Route("GET", "/gateway/bot"))
         limit = told.get("session_start_limit") or {}
         if limit.get("remaining", _SPARE_SESSIONS) < min(_SPARE_SESSIONS, limit.get("total", 0)):
-            raise NoSessionsLeft(limit["reset_after"] / 1000)
+            raise NoSessionsLeft(asked_wait(limit["reset_after"] / 1000, 0.0))
         self._told_gateway = told["url"]
 
     async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
@@ -208,9 +210,8 @@ class Http(HTTPClient):
     ) -> None:
         headers = params.response.headers
         if params.response.status == _TOO_MANY and headers.get("X-RateLimit-Scope") == "global":
-            with contextlib.suppress(ValueError):
-                now = asyncio.get_running_loop().time()
-                self._global_until = max(self._global_until, now + float(headers.get("Retry-After", "0")))
+            now = asyncio.get_running_loop().time()
+            self._global_until = max(self._global_until, now + asked_wait(headers.get("Retry-After"), 0.0))
 
 
 class _State(ConnectionState["GatewayClient"]):

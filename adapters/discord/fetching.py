@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import discord
 
+from adapters.asked import asked_wait
 from adapters.base import FetchError, Write
 from adapters.discord.connection import GatewayClient
 from adapters.discord.described import file_ids, forwarded
@@ -75,7 +76,7 @@ async def _address(client: GatewayClient, reference: str) -> str:
 
 def _refused(error: Exception) -> FetchError:
     if isinstance(error, discord.RateLimited):
-        return FetchError("Discord asks to wait", again=True, delay=error.retry_after)
+        return FetchError("Discord asks to wait", again=True, delay=asked_wait(error.retry_after, 0.0))
     if isinstance(error, discord.NotFound):
         return FetchError("its message does not exist any more", again=False)
     if isinstance(error, discord.Forbidden):
@@ -87,10 +88,7 @@ def _refused(error: Exception) -> FetchError:
 
 def _told_wait(error: discord.HTTPException) -> float:
     headers: Mapping[str, Any] = getattr(error.response, "headers", {})
-    try:
-        return max(0.0, float(headers.get("Retry-After", "")))
-    except ValueError:
-        return 0.0
+    return asked_wait(headers.get("Retry-After"), 0.0)
 
 
 def _trusted(url: str, api_url: str) -> bool:

@@ -29,6 +29,7 @@ from typing import Any, Final
 import aiohttp
 import discord
 
+from adapters.asked import asked_wait
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.discord.connection import GatewayClient
 from adapters.network import reason_of
@@ -161,7 +162,7 @@ def send_error(error: BaseException, client: GatewayClient) -> SendError:
     if isinstance(error, SendError):
         return error
     if isinstance(error, discord.RateLimited):
-        delay = error.retry_after
+        delay = asked_wait(error.retry_after, _UNTOLD_WAIT)
         return RetryLater(f"Discord asks to wait for {delay:.0f} s.", delay, whole_account=client.rest.globally_limited)
     if isinstance(error, discord.HTTPException):
         return _unlike_refusal(error, client) or _refusal(error)
@@ -205,8 +206,5 @@ def _limited(error: discord.HTTPException, client: GatewayClient) -> SendError:
     """Return the wait that a 429 asks for which the library did not sit out."""
     headers: Mapping[str, Any] = getattr(error.response, "headers", {})
     shut_out = "Via" not in headers
-    try:
-        delay = float(headers.get("Retry-After", ""))
-    except ValueError:
-        delay = _SHUT_OUT if shut_out else _UNTOLD_WAIT
+    delay = asked_wait(headers.get("Retry-After"), _SHUT_OUT if shut_out else _UNTOLD_WAIT)
     return RetryLater("Discord asks to wait.", delay, whole_account=shut_out or client.rest.globally_limited)

@@ -17,6 +17,7 @@ import aiohttp
 import discord
 import structlog
 
+from adapters.asked import asked_wait
 from adapters.base import AdapterState
 from adapters.discord.connection import GatewayClient, NoSessionsLeft
 from adapters.discord.waiting import LONGEST_WAIT, backoff
@@ -30,6 +31,8 @@ LONGEST_SESSION_WAIT = 120.0
 #: A session that lasted so long was a good one: the next trouble is a new one.
 STEADY_SECONDS = 300.0
 LOOK_SECONDS = 5.0
+#: A bot that asks in vain now and then is better than one that hears nothing for days.
+_LONGEST_ASKED = 3600.0
 _PORTAL = "https://discord.com/developers/applications"
 _UNAUTHORIZED = 401
 _TOO_MANY = 429
@@ -153,8 +156,7 @@ def wait_after(problem: Exception, failures: int, *, had_session: bool) -> float
     if isinstance(problem, NoSessionsLeft):
         return problem.delay
     if isinstance(problem, discord.RateLimited):
-        return max(wait, problem.retry_after)
+        return max(wait, asked_wait(problem.retry_after, wait, _LONGEST_ASKED))
     if isinstance(problem, discord.HTTPException) and problem.status == _TOO_MANY:
-        with contextlib.suppress(TypeError, ValueError):
-            return max(wait, float(problem.response.headers.get("Retry-After", "")))
+        return max(wait, asked_wait(problem.response.headers.get("Retry-After"), wait, _LONGEST_ASKED))
     return wait

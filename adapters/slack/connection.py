@@ -19,6 +19,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from adapters.asked import asked_wait
 from adapters.slack.fields import as_id, as_text, needed
 from adapters.slack.origin import Me
 
@@ -153,8 +154,4 @@ async def _told(response: aiohttp.ClientResponse) -> None:
 
 
 def _wait(told: str) -> float:
-    try:
-        seconds = float(told)
-    except ValueError:
-        return _UNTOLD_WAIT
-    return min(seconds, _LONGEST_WAIT) if seconds > 0 else _UNTOLD_WAIT
+    return asked_wait(told, _UNTOLD_WAIT, _LONGEST_WAIT)

@@ -10,13 +10,13 @@ names a path on its own disk instead of an address is not served.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from http import HTTPStatus
 from urllib.parse import quote
 
 import httpx
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
 
+from adapters.asked import asked_wait
 from adapters.base import FetchError, Write
 from adapters.telegram.connection import Connection
 
@@ -49,10 +49,7 @@ async def fetch_file(connection: Connection, file_id: str, write: Write) -> None
 def _refused(connection: Connection, error: TelegramError) -> FetchError:
     reason = connection.without_token(error.message.rstrip("."))
     if isinstance(error, RetryAfter):
-        wait = error.retry_after
-        return FetchError(
-            reason, again=True, delay=wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
-        )
+        return FetchError(reason, again=True, delay=asked_wait(error.retry_after, 0.0))
     if isinstance(error, BadRequest | Forbidden | InvalidToken):
         too_big = "too big" in reason.lower()
         return FetchError("Telegram does not give out files this large" if too_big else reason, again=False)

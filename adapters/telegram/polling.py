@@ -13,12 +13,12 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
 from typing import Any
 
 import structlog
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
+from adapters.asked import asked_wait
 from adapters.base import AdapterState, Deliver, InboundMessage
 from adapters.network import reason_of
 from adapters.telegram.connection import Connection
@@ -30,6 +30,8 @@ DELIVER_SECONDS = 60.0
 _RIVAL_SECONDS = 5
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 30.0
+#: A bot that asks in vain now and then is better than one that hears nothing for days.
+_LONGEST_ASKED = 3600.0
 #: How long until a refused token is tried again: only a person can mend it.
 _TOKEN_WAIT = 60.0
 _RAW_CHARACTERS = 16_000
@@ -112,8 +114,7 @@ class Poller:
         if refused:
             wait = _TOKEN_WAIT
         elif isinstance(error, RetryAfter):
-            told = error.retry_after
-            wait = told.total_seconds() if isinstance(told, timedelta) else float(told)
+            wait = asked_wait(error.retry_after, wait, _LONGEST_ASKED)
         await asyncio.sleep(wait)
 
     async def _remove_webhook(self) -> None:

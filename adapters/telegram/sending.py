@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 
 from telegram import Bot, MessageEntity, ReplyParameters
 from telegram.constants import ChatAction, ForumTopicLimit
@@ -31,6 +30,7 @@ from telegram.error import (
 )
 from wcwidth import grapheme_boundary_before
 
+from adapters.asked import asked_wait
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.network import reason_of
 from adapters.telegram.connection import ServerTrouble
@@ -148,8 +148,7 @@ def send_error(error: TelegramError) -> SendError:
     """Return the one kind of SendError that `error` means; see the module's table."""
     reason = error.message.rstrip(".")
     if isinstance(error, RetryAfter):
-        wait = error.retry_after
-        seconds = wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
+        seconds = asked_wait(error.retry_after, _UNTOLD_WAIT)
         return RetryLater(f"Telegram asks to wait for {seconds:.0f} s.", seconds)
     if isinstance(error, InvalidToken):
         return RetryLater("Telegram refused the bot's token; check it.", _TOKEN_REFUSED, whole_account=True)

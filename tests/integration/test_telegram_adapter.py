@@ -342,3 +342,19 @@ async def test_the_token_is_never_logged(
 
     assert telegram.token not in caplog.text
     assert telegram.token not in repr(logs)
+
+
+@pytest.mark.parametrize("told", [["soon"], "soon", -1, 10**18, float("nan")])
+async def test_a_wait_that_makes_no_sense_does_not_end_receiving(
+    telegram: TelegramEmulator, adapter: TelegramAdapter, gateway: Gateway, told: object
+) -> None:
+    """Whatever stands before the platform says; the next try comes soon."""
+    refused = telegram.fail(
+        "getUpdates", "refuse", status=429, description="Too Many Requests", parameters={"retry_after": told}
+    )
+    with capture_logs() as logs:
+        await adapter.start(gateway.deliver)
+        telegram.say("one")
+        await telegram.until(lambda: gateway.texts == ["one"], BOUND)
+    assert refused.times == 0
+    assert not [entry for entry in logs if entry["event"] == "telegram_receiver_ended"]
