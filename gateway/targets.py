@@ -2,8 +2,8 @@
 
 Contract: reads only. Without a chat it is the person's home on that platform (`/sethome`). A chat is named by its id or
 its name and must be known, that is, somebody has written there. Into a shared place only the owner of the home brings
-anything; into a direct chat, only whose chat it is. `cli` and `web` are local: every session may be taken up there by
-the owner, and no gateway is needed.
+anything; into a direct chat, only whose chat it is, and who is still known on that platform. `cli` and `web` are local:
+every session may be taken up there by the owner, and no gateway is needed.
 Failure: HandoffRefused with a sentence that says what to do instead. What the asker may not use is not confirmed.
 """
 
@@ -112,4 +112,5 @@ async def _chat(db: SessionDB, platform: str, chat: str, person_id: str) -> Home
 async def _may_use(db: SessionDB, place: PlaceRef, person_id: str) -> bool:
     if place.chat_type != "dm":
         return person_id == OWNER
-    return person_id in await db.home_places.people_at(place)
+    served_there = await db.home_places.identities(person_id, place.platform)
+    return bool(served_there) and person_id in await db.home_places.people_at(place)

@@ -1,7 +1,8 @@
 """Home places, and who is met at a place: what must be known to bring a conversation to a chat that somebody names.
 
-Contract: a person has one home per platform and account; setting it again replaces it. `known` finds chats that this
-store has seen, by id or by name; `people_at` tells whose direct chat one is.
+Contract: a person has one home per platform and account; setting it again replaces it, and it lasts as long as they are
+who set it: an identity that is taken from them takes its homes along. `known` finds chats that this store has seen, by
+id or by name; `people_at` tells whose direct chat one is.
 Limits: a chat that nobody has written in is not known. Names are those that the platform told last.
 """
 
@@ -23,9 +24,14 @@ INSERT INTO home_places (person_id, platform, account, place_id, user_id, set_at
 ON CONFLICT (person_id, platform, account) DO UPDATE SET place_id = excluded.place_id, user_id = excluded.user_id,
     set_at = excluded.set_at
 """
-# A person's homes on one platform, the account that was set last first.
+# A person's homes on one platform, the account that was set last first; none that was set as somebody who they are not
+# any more: that chat may be another one's by now.
 OF_PERSON = """
-SELECT place_id, user_id FROM home_places WHERE person_id = ? AND platform = ? ORDER BY set_at DESC LIMIT 100
+SELECT h.place_id, h.user_id FROM home_places AS h
+WHERE h.person_id = ? AND h.platform = ? AND (h.user_id IS NULL OR EXISTS (
+    SELECT 1 FROM identities AS i
+    WHERE i.platform = h.platform AND i.user_id = h.user_id AND i.person_id = h.person_id))
+ORDER BY h.set_at DESC LIMIT 100
 """
 # Chats of a platform by their id, or by the last part of it (a Slack channel without its workspace), or by their name.
 KNOWN = """

@@ -143,6 +143,19 @@ async def test_a_guest_moves_between_their_own_direct_chats_only(town: Hall) -> 
     assert "are the owner's" in local
 
 
+async def test_the_home_of_an_account_that_is_not_one_s_own_any_more_is_none(town: Hall, elsewhere: Elsewhere) -> None:
+    """As after a lost telephone: what is private must not be brought to whoever has it now."""
+    await answers(town, "/sethome")
+    await town.db.people.sync_config({"telegram": ["99"]}, {})
+    assert "You have no home on Telegram yet" in await typed(town, "/handoff telegram", await begun(town))
+    await town.db.people.sync_config({}, {})
+    assert "No chat “42” of yours" in await typed(town, "/handoff telegram:42", "begun")
+    assert elsewhere("SELECT * FROM handoffs") == []
+    await town.db.people.sync_config({"telegram": ["42"]}, {})
+    assert "Bringing this conversation" in await typed(town, "/handoff telegram", "begun")
+    await town.sent(2)
+
+
 TOPIC: dict[str, Any] = {"chat": "-100", "chat_type": "group", "thread": "17"}
 
 
