@@ -23,18 +23,26 @@ __all__ = [
     "inert",
     "one_line",
     "plural",
+    "shortened",
     "spoken_at",
     "until",
 ]
 
 #: How entrances are written where their name with a capital letter is not it.
 _ENTRANCES = {"cli": "terminal", "web": "web", "email": "e-mail"}
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#])")
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f]+")
+#: What could act in a sentence of ours; an underscore inside a word is only an underscore.
+_MARKUP = re.compile(r"[\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w{1,40};)")
+#: What could act at the beginning of one, or of a line in a list: heading, quote, list.
+_MARKUP_FIRST = re.compile(r"^(?=#|>|[-+](?:\s|$))", re.MULTILINE)
+_NUMBERED = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
+_BLANK = re.compile(r"\s+")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 #: Control characters, marks that turn the writing direction, halves of characters.
 _ACTING = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _HUNDRED_YEARS = timedelta(days=36_525)
+_ELLIPSIS = "…"
+#: Characters of a text that one line is made from.
+_LOOKED_AT = 20_000
 
 
 def age(then: float, now: float) -> str:
@@ -81,14 +89,25 @@ def amount(size: int) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """`text` on one line, at most `limit` characters, cut with an ellipsis."""
-    flat = _BLANK.sub(" ", text).strip()
-    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+    """`text` on one line, harmless, at most `limit` characters, cut between words if it can be."""
+    flat = _BLANK.sub(" ", harmless(text[:_LOOKED_AT])).strip()
+    return flat if len(flat) <= limit else shortened(flat, limit)
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text` cut to `limit` characters, the ellipsis included; at a space if one is near the end."""
+    kept = text[: max(limit - 1, 0)]
+    space = kept.rfind(" ", len(kept) - len(kept) // 4)
+    return (kept[:space] if space > 0 else kept).rstrip() + _ELLIPSIS
 
 
 def inert(text: str) -> str:
-    """`text` with Markdown escaped, so that what somebody wrote cannot format or mention."""
-    return _MARKUP.sub(r"\\\1", text).replace("@", "@\u2060")
+    """`text` inside a sentence of ours: it can neither format, whatever else the sentence holds, nor mention.
+
+    A text that stands by itself is put into Markdown by `gateway.agents.quoting`, with still fewer signs.
+    """
+    escaped = _MARKUP_FIRST.sub(r"\\", _MARKUP.sub(r"\\\g<0>", text))
+    return _NUMBERED.sub(r"\1\\", escaped).replace("@", "@\u2060")
 
 
 def harmless(text: str) -> str:

@@ -27,7 +27,8 @@ import structlog
 from gateway.agents.base import AgentError, Written
 from gateway.agents.command_protocol import Answer, written_context
 from gateway.agents.digest import digest
-from gateway.agents.quoting import inert, one_line
+from gateway.agents.quoting import inert
+from gateway.phrases import one_line
 
 if TYPE_CHECKING:
     from gateway.agents.base import AgentContext, AgentEvent, SummaryRequest

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gateway.agents.base import AgentError, Final, TextDelta, ToolCalls, ToolResult, Usage
-from gateway.agents.quoting import inert, one_line
+from gateway.agents.quoting import inert
+from gateway.phrases import one_line
 
 if TYPE_CHECKING:
     from gateway.agents.base import AgentContext, AgentEvent

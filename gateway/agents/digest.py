@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.agents.quoting import one_line
+from gateway.phrases import one_line
 
 __all__ = ["digest"]
 

@@ -21,7 +21,7 @@ from gateway.agents.openai_errors import Broken
 from gateway.agents.openai_link import Link
 from gateway.agents.openai_reply import Reply
 from gateway.agents.openai_request import request_messages
-from gateway.agents.quoting import one_line
+from gateway.phrases import one_line
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

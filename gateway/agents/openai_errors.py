@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from gateway.agents.quoting import inert, one_line
+from gateway.agents.quoting import inert
+from gateway.phrases import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

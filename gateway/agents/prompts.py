@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from gateway.agents.quoting import one_line
+from gateway.phrases import one_line
 
 if TYPE_CHECKING:
     from gateway.agents.base import Birth, SummaryRequest

@@ -12,12 +12,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["block", "excerpt", "inert", "one_line"]
+from gateway.phrases import harmless, shortened
 
-#: Control characters, direction marks and lone surrogates; line breaks are dealt with before.
-_UNSHOWN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_LINE_ENDS: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_BLANK: Final = re.compile(r"\s+")
+__all__ = ["block", "excerpt", "inert"]
 
 #: HTML and automatic links begin so; an underscore inside a word is only an underscore.
 _HTML: Final = re.compile(r"<(?=[A-Za-z/!?])")
@@ -37,20 +34,13 @@ _INDENT: Final = re.compile(r"^[ \t]+", re.MULTILINE)
 
 _ELLIPSIS: Final = "…"
 _MOST_LINES: Final = 15
-_LOOKED_AT: Final = 20_000
 #: How far before the first word that matters an excerpt begins.
 _LEAD: Final = 80
 
 
-def one_line(text: str, limit: int) -> str:
-    """Return `text` on one line of at most `limit` characters, cut between words if it can be."""
-    flat = _BLANK.sub(" ", _shown(text[:_LOOKED_AT])).strip()
-    return flat if len(flat) <= limit else _cut(flat, limit)
-
-
 def excerpt(text: str, words: Iterable[str], limit: int) -> str:
     """Return at most `limit` characters of `text`, lines kept, from shortly before the first of `words`."""
-    shown = _shown(text).strip()
+    shown = harmless(text).strip()
     if len(shown) <= limit:
         return shown
     lowered = shown.casefold() if len(shown.casefold()) == len(shown) else shown
@@ -60,12 +50,12 @@ def excerpt(text: str, words: Iterable[str], limit: int) -> str:
         start = _after_break(shown, start)
     head = _ELLIPSIS if start else ""
     rest = shown[start:]
-    return head + (rest if len(head) + len(rest) <= limit else _cut(rest, limit - len(head)))
+    return head + (rest if len(head) + len(rest) <= limit else shortened(rest, limit - len(head)))
 
 
 def inert(text: str) -> str:
     """Return Markdown that shows exactly `text`: what cannot be shown is left out, indentation is kept."""
-    escaped = _BACKSLASH.sub(r"\\\\", _shown(text))
+    escaped = _BACKSLASH.sub(r"\\\\", harmless(text))
     escaped = _HTML.sub(r"\\<", escaped)
     escaped = _UNDERSCORE.sub(r"\\_", escaped)
     if _LINK.search(escaped):
@@ -80,7 +70,7 @@ def inert(text: str) -> str:
 
 def block(text: str, source: str = "") -> str:
     """Return a block quote of `text`, and as its last paragraph `source`, which is Markdown already."""
-    lines = inert(_shown(text).strip("\n").rstrip()).split("\n")
+    lines = inert(harmless(text).strip("\n").rstrip()).split("\n")
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], _ELLIPSIS]
     quoted = [f"> {line.rstrip()}  " if line.strip() else ">" for line in lines]
@@ -88,18 +78,7 @@ def block(text: str, source: str = "") -> str:
     return "\n".join([*quoted, ">", f"> {source}"] if source else quoted)
 
 
-def _shown(text: str) -> str:
-    return _UNSHOWN.sub("", _LINE_ENDS.sub("\n", text))
-
-
 def _after_break(text: str, start: int) -> int:
     """Move a start forward to the next word, if one begins soon."""
     space = text.find(" ", start, start + _LEAD // 2)
     return start if space < 0 else space + 1
-
-
-def _cut(text: str, limit: int) -> str:
-    """Cut to `limit` characters, the ellipsis included; at a space if one is near the end."""
-    kept = text[: max(limit - 1, 0)]
-    space = kept.rfind(" ", len(kept) - len(kept) // 4)
-    return (kept[:space] if space > 0 else kept).rstrip() + _ELLIPSIS

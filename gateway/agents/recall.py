@@ -34,7 +34,8 @@ from gateway.agents.languages import Language
 from gateway.agents.passages import Passage, other_forms, passages_in, rank, whole
 from gateway.agents.phrasing import PHRASES, source_name
 from gateway.agents.questions import Topic, asks, language_of, topic
-from gateway.agents.quoting import block, excerpt, inert, one_line
+from gateway.agents.quoting import block, excerpt, inert
+from gateway.phrases import one_line
 
 __all__ = ["RecallAgent"]
 

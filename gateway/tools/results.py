@@ -14,7 +14,8 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.agents.phrasing import is_own
-from gateway.agents.quoting import excerpt, one_line
+from gateway.agents.quoting import excerpt
+from gateway.phrases import one_line
 from session_store.content import encode_content, plain_text
 
 if TYPE_CHECKING:

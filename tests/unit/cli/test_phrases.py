@@ -106,8 +106,21 @@ def test_counts_and_tools() -> None:
 
 
 def test_inert_text_neither_formats_nor_mentions() -> None:
-    """Each sign is escaped."""
+    """Each sign that could act beside others is escaped, also at the beginning of an item in a list."""
     assert inert("*a* [b](c) @d") == r"\*a\* \[b\](c) @" + "\u2060d"
+    assert [inert(text) for text in ("# a", "- a", "+ a", "> a", "1. a")] == [
+        r"\# a",
+        r"\- a",
+        r"\+ a",
+        r"\> a",
+        r"1\. a",
+    ]
+
+
+def test_inert_text_stays_readable_unrendered() -> None:
+    """What cannot act is as it was written: a plain terminal shows it so."""
+    for text in ("Garden #2", "deploy_prod.sh {now}", "2 > 1 - 0", "-v", "1.5 or 2)"):
+        assert inert(text) == text
 
 
 def test_entrances_have_the_names_that_people_use() -> None:

@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from gateway.agents.quoting import block, excerpt, inert, one_line
+from gateway import phrases
+from gateway.agents.quoting import block, excerpt, inert
+from gateway.phrases import one_line
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-UNSHOWN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\\s")
+UNSHOWN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\\s"
+)
 
 marked_text = st.text(st.sampled_from("`*_{}[]()#+-.!|<>~&;$=:\\/\"'\n\n \tab1"), max_size=40)
 any_text = st.text(st.characters(codec=None), max_size=30)
@@ -39,6 +43,19 @@ def test_inert_text_is_only_text(text: str) -> None:
     seen, kinds = shown(inert(text))
     assert kinds <= PLAIN
     assert UNSHOWN.sub("", seen) == UNSHOWN.sub("", text)
+
+
+@given(marked_text | any_text)
+def test_a_text_inside_a_sentence_leaves_the_sentence_as_it_is(text: str) -> None:
+    """Whatever else is marked there: its own signs act, the text's do not, and the text is seen as it is."""
+    line = one_line(text, 40)
+    seen, kinds = shown(f"- {phrases.inert(line)} **“{phrases.inert(line)}”** and _this_ `code`")
+    assert kinds <= PLAIN | {
+        *("bullet_list_open", "list_item_open", "list_item_close", "bullet_list_close"),
+        *("strong_open", "strong_close", "em_open", "em_close", "code_inline"),
+    }
+    wanted = f"{line}“{line}”andthiscode"
+    assert UNSHOWN.sub("", seen).replace("\u2060", "") == UNSHOWN.sub("", wanted).replace("\u2060", "")
 
 
 @given(marked_text | any_text)

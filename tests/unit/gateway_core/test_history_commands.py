@@ -43,7 +43,7 @@ async def test_compress_goes_on_in_a_child_with_the_next_title(hall: Hall, elsew
         (answer,) = await ask(hall, "/compress the roses")
         child = await hall.session()
         (again,) = await ask(hall, "four")
-    assert "“Garden \\#2”" in answer
+    assert "“Garden #2”" in answer
     assert again == "re: four"
     assert (child["parent_session_id"], child["title"], child["root_id"]) == (parent["id"], "Garden #2", parent["id"])
     for column in ("owner", "session_key", "place_id", "model", "system_prompt", "source", "user_id", "room_id"):
