@@ -57,8 +57,8 @@ async def test_no_byte_of_a_deleted_session_stays_in_the_file(tmp_path: Path) ->
 
 def held(bench: Bench) -> bool:
     """Whether a segment of the index has the word."""
-    blocks = bench.connection.execute("SELECT block FROM messages_fts_data").fetchall()
-    return any(WORD[:6].encode() in bytes(row["block"]) for row in blocks)
+    blocks = bench.connection.execute("SELECT HEX(block) AS block FROM messages_fts_data").fetchall()
+    return any(WORD[:6].encode().hex().upper() in row["block"] for row in blocks)
 
 
 def merge_all(bench: Bench) -> None:
