@@ -27,6 +27,8 @@ _PAGES: Final = (25, 175)
 _RELATED: Final = 40
 #: So many statements with all words are enough for a question; for words that were chosen, one is.
 _ENOUGH: Final = 5
+#: How a call of the search tool stands in the text of a message.
+_CALL: Final = "session_search\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,12 @@ def unmarked(snippet: str) -> str:
 
 
 def _says(hit: SearchHit) -> bool:
-    """Whether a message states something, as far as its snippet shows; one that is cut is long enough to."""
+    """Whether a message states something, as far as its snippet shows; one that is cut is long enough to.
+
+    A call of the search tool asks, too: it repeats a question, whoever asked it.
+    """
     if hit["role"] != "user":
-        return True
+        said, called, _ = hit["snippet"].partition(_CALL)
+        return not called or ">>>" in said
     text = unmarked(hit["snippet"])
     return text.startswith("…") or text.endswith("…") or states(text)

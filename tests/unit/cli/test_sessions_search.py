@@ -43,6 +43,29 @@ def test_the_newest_come_first_and_only_what_the_owner_may_see(threadline: Threa
     assert found("--source", "web") == []
 
 
+def test_what_the_agent_looked_for_is_not_in_the_way_of_what_was_said(threadline: Threadline, fill: Fill) -> None:
+    """A call of the search tool repeats a question: it is found, but behind what states something."""
+
+    async def asked(db: SessionDB) -> None:
+        await talk(db)
+        function = {"name": "session_search", "arguments": json.dumps({"query": "deploy script", "limit": 10})}
+        for text in (None, "Let me look."):
+            call = {"id": "c2", "type": "function", "function": function}
+            await db.append_message("s2", "assistant", text, tool_calls=[call])
+        await db.append_message("s2", "assistant", "The deploy script is the tool session_search\nby name.")
+
+    fill(asked)
+
+    hits = json.loads(threadline("search", "deploy", "script", "--json").stdout)
+
+    assert [hit["snippet"].splitlines()[0] for hit in hits if hit["complete"]] == [
+        "The >>>deploy<<< >>>script<<< is the tool session_search",
+        "the >>>deploy<<< >>>script<<< is in ops/>>>deploy<<<.sh \x1b[31m",
+        "Let me look.",
+        "session_search",
+    ]
+
+
 def test_nothing_found_is_said(threadline: Threadline, fill: Fill) -> None:
     """With exit code 0: it is an answer."""
     fill(talk)
