@@ -80,6 +80,8 @@ NEXT_IN = f"""
     ORDER BY o.id LIMIT 1)
 """  # noqa: S608 - joined from constants
 ONE = f"{_ROW} WHERE i.id = ?"
+# The oldest message of a lane that nobody has begun to answer.
+WAITS_IN = "SELECT MIN(id) AS id FROM inbox WHERE state = 'new' AND kind = 'message' AND lane = ?"
 # The new rows of one album in a lane; albums are small (ten parts at most on the platforms we know).
 ALBUM = f"""
 {_ROW} WHERE i.state = 'new' AND i.lane = ? AND json_extract(i.payload, '$.group_id') = ? ORDER BY i.id LIMIT 100
@@ -269,6 +271,11 @@ class Inbox:
         given = (lane, holder, accounts_json(accounts))
         row = await self._engine.read(lambda rx: rx.one(NEXT_IN, given))
         return None if row is None else _as_inbox(row)
+
+    async def waits_in(self, lane: str) -> int | None:
+        """The oldest message of a lane that no turn has taken yet, None if none waits."""
+        first: int | None = await self._engine.read(lambda rx: rx.value(WAITS_IN, (lane,)))
+        return first
 
     async def get(self, inbox_id: int) -> InboxRow | None:
         """One row in whatever state; None once it was forgotten."""

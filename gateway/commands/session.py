@@ -5,6 +5,11 @@ A title is cleaned before it is answered, so that the reply names what is stored
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import anyio
+
+from gateway.bell import Bell
 from gateway.commands.registry import Command, CommandContext, Reply
 from gateway.ids import new_session_id
 from gateway.phrases import inert
@@ -12,7 +17,14 @@ from gateway.places import place_ref
 from session_store import RequestStop, Retitle, StartSession
 from session_store.titles import clean_title
 
+if TYPE_CHECKING:
+    from session_store import SessionDB, SessionRow
+
 __all__ = ["NEW", "STOP", "TITLE"]
+
+#: How long a message that was said before /stop may take until its turn begins.
+BEGIN_SECONDS = 5.0
+LOOK_SECONDS = 0.2
 
 
 async def _new(context: CommandContext, argument: str) -> Reply:
@@ -48,12 +60,31 @@ async def _title(context: CommandContext, argument: str) -> Reply:
 
 
 async def _stop(context: CommandContext, argument: str) -> Reply:  # noqa: ARG001 - every handler gets the argument
-    if context.session is None:
-        return Reply("Nothing is running here.")
-    root = context.session["root_id"] or context.session["id"]
-    if await context.db.turns.running_in(root) is None:
+    root = await _running(context, context.session)
+    if root is None and context.session_key is not None and await _begun(context.db, context.session_key):
+        # It may have been the first message, which has made the session.
+        root = await _running(context, await context.db.routes.session_for(context.session_key))
+    if root is None:
         return Reply("Nothing is running here.")
     return Reply("Stopping the running turn.", (RequestStop(root, context.person_id),))
+
+
+async def _running(context: CommandContext, session: SessionRow | None) -> str | None:
+    """The conversation of a session if a turn runs in it."""
+    root = None if session is None else session["root_id"] or session["id"]
+    return None if root is None or await context.db.turns.running_in(root) is None else root
+
+
+async def _begun(db: SessionDB, lane: str) -> bool:
+    """Whether something waits in a lane; returns once its turn has begun: who stops it takes it to be running."""
+    bell = Bell(db, "inbox")
+    first = await db.inbox.waits_in(lane)
+    if first is None:
+        return False
+    with anyio.move_on_after(BEGIN_SECONDS):
+        while (row := await db.inbox.get(first)) is not None and row["state"] == "new":
+            await bell.wait(LOOK_SECONDS)
+    return True
 
 
 NEW = Command("new", "/new [title]", "begin a new session here; the former one is kept", _new, immediate=False)

@@ -14,7 +14,7 @@ from config import Settings
 from gateway import attention, bursts, steps, work
 from gateway.agents.base import AgentContext, AgentEvent, Final, TextDelta, ToolCalls, ToolResult
 from gateway.attention import WAITING
-from session_store import SessionDB
+from session_store import Claim, InboxRow, SessionDB
 from tests.conftest import Elsewhere
 from tests.unit.gateway_core.fakes import FakeAgent
 from tests.unit.gateway_core.hall import Hall, failing, settings
@@ -324,6 +324,33 @@ async def test_a_turn_that_was_lost_takes_nothing_in(
         following.go_on.set()
         assert (await hall.sent(3))[2] == "re: two + three"
     assert deaf.taken == []
+
+
+async def test_stop_right_after_a_message_ends_its_turn(
+    hall: Hall, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn has not begun when it is told to stop; nobody is told that nothing runs and answered all the same."""
+    gated, looked = Gated(hall.agent), asyncio.Event()
+    claim, get = hall.db.turns.claim, hall.db.inbox.get
+
+    async def late(*given: Any) -> Claim:
+        await looked.wait()
+        return await claim(*given)
+
+    async def seen(inbox_id: int) -> InboxRow | None:
+        row = await get(inbox_id)
+        looked.set()
+        return row
+
+    monkeypatch.setattr(hall.db.turns, "claim", late)
+    monkeypatch.setattr(hall.db.inbox, "get", seen)
+    async with hall.running():
+        await hall.say("one")
+        await hall.say("/stop")
+        assert sorted(await hall.sent(2)) == ["Stopped.", "Stopping the running turn."]
+        gated.go_on.set()
+        await hall.quiet()
+    assert elsewhere("SELECT state, reason FROM turns") == [{"state": "interrupted", "reason": "stopped"}]
 
 
 # --- bursts ----------------------------------------------------------------------------------------------------------
