@@ -18,13 +18,15 @@ TITLE_CHARACTERS = 80
 
 
 def place_words(place: PlaceRef) -> str:
-    """A place in words (Markdown): `a direct chat on Telegram, topic “Deploy”`."""
+    """A place in words (Markdown): `a thread of a direct chat on Telegram (“Deploy”)`, `an e-mail thread`."""
     if place.platform in LOCAL_PLATFORMS:
         return "the terminal" if place.platform == "cli" else "the web chat"
+    name = f" (“{inert(one_line(place.name, 60))}”)" if place.name else ""
+    if place.platform == "email":
+        return f"an e-mail thread{name}" if place.thread else f"e-mail{name}"
     kind = "a direct chat" if place.chat_type == "dm" else f"a {place.chat_type}"
     if place.thread and place.chat_type != "thread":
         kind = f"a thread of {kind}"
-    name = f" (“{inert(one_line(place.name, 60))}”)" if place.name else ""
     return f"{kind} on {entrance(place.platform)}{name}"
 
 

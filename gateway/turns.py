@@ -5,7 +5,8 @@ worker. The agent's part is in `gateway.steps`, the writing of the end in `gatew
 taken the conversation over (this one slept), nothing more is written and the work is dropped.
 Failure: what an agent cannot answer becomes a sentence for the person, stored like an answer. When a step or the end
 cannot be stored, the turn is left as a failed attempt and the store's error is raised.
-Limits: a turn has 30 minutes; after that it is given up with a word to the person.
+Limits: a turn has `TURN_LIMIT_SECONDS`, may be silent for `SILENCE_LIMIT_SECONDS` and is begun `MAX_ATTEMPTS` times at
+most; after that it is given up with a word to the person.
 """
 
 from __future__ import annotations
