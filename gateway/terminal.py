@@ -50,11 +50,12 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message that was accepted."""
+    """A message that was accepted. name: what it is known by for ever."""
 
     inbox_id: int
     session_id: str
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class Terminal:
         self._ids = [session_id]
         await self.conversation()
         rows = await self.db.inbox.adopt(session_id, self._workshop.holder)
-        said = tuple(Said(row["id"], session_id, str(row["payload"].get("text", ""))) for row in rows)
+        said = tuple(_said(row, session_id) for row in rows)
         return Left(said, await self._mend())
 
     async def conversation(self) -> list[str]:
@@ -209,7 +210,7 @@ class Terminal:
             )
         )
         self._ids = self._ids or [session_id]
-        return Said(accepted.inbox_id, session_id, text)
+        return Said(accepted.inbox_id, session_id, text, name)
 
     async def state(self, said: Said) -> str:
         """`new` until its turn begins, `taken` while it runs, then `done`, or `set_aside` if it cannot be worked."""
@@ -277,6 +278,11 @@ class Terminal:
         """What the gateway itself has said in this session since the notice with this number."""
         return self._workshop.live.notices(self.session_id or "", after)
 
+    def reply(self, said: Said) -> str:
+        """What was told of a slash command that was said and has no turn; '' for anything else."""
+        notices = self._workshop.live.notices(self.session_id or "")
+        return next((notice.text for notice in notices if said.name and notice.reply_to == said.name), "")
+
     def growing(self) -> str:
         """The unfinished answer as it stands now, '' when there is none."""
         live = self._workshop.live.text(self.session_id or "")
@@ -338,6 +344,11 @@ class Terminal:
     def _tell(self, trouble: StoreError) -> None:
         self.trouble = trouble
         self.db.changes.note()
+
+
+def _said(row: InboxRow, session_id: str) -> Said:
+    payload = row["payload"]
+    return Said(row["id"], session_id, str(payload.get("text", "")), str(payload.get("message_id") or ""))
 
 
 @asynccontextmanager

@@ -23,6 +23,8 @@ _NAME_LENGTH: Final = 80
 _RESULT_LENGTH: Final = 2_000
 #: Of a longer history the model reads the beginning and, twice as much, the end.
 _TRANSCRIPT_LENGTH: Final = 240_000
+#: Characters that a title is made from: what was pasted must not cost as much again for a few words.
+_NAMED_BY: Final = 4_000
 
 _WHO: Final = """\
 You are the agent behind Threadline. People talk with you in a terminal, on a web page and on chat platforms, and one \
@@ -87,14 +89,16 @@ def summary_request(request: SummaryRequest) -> list[dict[str, Any]]:
 
 def title_request(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What a model is asked for a title."""
-    return _asked(_TITLE, history)
+    return _asked(_TITLE, history, _NAMED_BY)
 
 
-def _asked(instruction: str, history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _asked(
+    instruction: str, history: Sequence[Mapping[str, Any]], longest: int = _TRANSCRIPT_LENGTH
+) -> list[dict[str, Any]]:
     """The history goes as material in one message: it is to be written about, not gone on with."""
     transcript = "\n\n".join(_told(message) for message in history)
-    if len(transcript) > _TRANSCRIPT_LENGTH:
-        third = _TRANSCRIPT_LENGTH // 3
+    if len(transcript) > longest:
+        third = longest // 3
         transcript = f"{transcript[:third]}\n\n[...]\n\n{transcript[-2 * third :]}"
     return [
         {"role": "system", "content": instruction},

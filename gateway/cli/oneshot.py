@@ -73,8 +73,12 @@ async def _message(terminal: Terminal, text: str) -> None:
         raise _ended_by(answer)
     if answer.problem is not None:
         raise fail(f"The message could not be worked and is kept aside: {answer.problem}")
+    await terminal.conversation()
+    reply = "" if answer.messages else terminal.reply(said)
     await terminal.end()
-    _print(answer.text)
+    _print(answer.text or reply)
+    if reply:
+        return
     if answer.stopped:
         raise fail("Stopped. What you said is kept.", EXIT_INTERRUPTED)
     if answer.failed:

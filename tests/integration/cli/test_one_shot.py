@@ -22,6 +22,16 @@ def test_the_answer_alone_goes_to_stdout(home: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"Kept: the key is under the mat\n", b"")
 
 
+def test_a_command_that_asks_for_a_turn_and_gets_none_says_why(home: Path) -> None:
+    """It was taken for an answer that somebody had stopped."""
+    threadline(home, "chat", "-q", "the key is under the mat")
+    threadline(home, "chat", "-c", "-q", "/undo")
+    done = threadline(home, "chat", "-c", "-q", "/retry")
+
+    assert done.stdout == b"There is nothing here that could be answered again. Say something first.\n"
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_an_answer_on_a_terminal_is_rendered(home: Path) -> None:
     """A person sees it as in the chat."""
     threadline(home, "chat", "-q", "the key is under the mat")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.agents.base import Birth
-from gateway.agents.prompts import system_prompt
+from gateway.agents.prompts import system_prompt, title_request
 
 NOON = 1_764_417_600.0  # 2025-11-29 12:00 UTC
 
@@ -38,3 +38,12 @@ def test_instructions_of_the_settings_come_last_and_the_rest_is_always_the_same(
     plain = system_prompt(birth, "  ")
     assert system_prompt(birth, "Answer in verse.\n") == f"{plain}\n\nAnswer in verse."
     assert "in the terminal." in plain
+
+
+def test_a_title_is_made_from_the_beginning_and_the_end_of_what_was_said() -> None:
+    """What was pasted does not cost as much again for a few words, and never more than a small model takes."""
+    pasted = [{"role": "user", "content": "Read this: " + "x" * 100_000}, {"role": "assistant", "content": "All x."}]
+    written = title_request(pasted)[1]["content"]
+    assert "Read this: x" in written
+    assert "All x." in written
+    assert len(written) < 5_000
