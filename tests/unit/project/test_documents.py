@@ -94,3 +94,18 @@ def test_decisions_are_listed_in_order_by_their_own_numbers_and_titles() -> None
     assert len(set(numbers)) == len(numbers)
     assert [(number, number) for number in numbers] == [(number, named) for number, named, _ in listed]
     assert titles == [f"# {number} {title}" for number, _, title in listed]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_private_names_of_the_code_that_documents_name_are_there(document: Path) -> None:
+    """A name that went from the code must go from the documents."""
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for package in ("adapters", "config", "gateway", "session_store")
+        for path in (ROOT / package).rglob("*.py")
+    )
+    named = re.findall(r"`(_[A-Za-z]\w+)`", document.read_text(encoding="utf-8"))
+
+    missing = [name for name in named if not re.search(rf"\b{name}\b", code)]
+
+    assert missing == []
