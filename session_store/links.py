@@ -2,8 +2,9 @@
 
 Contract: a route with `linked` above 0 is a link; it ends when the route leads to another conversation or goes. Copies
 are outbox rows of kind `mirror`, made in the transaction that stored what they copy, so that they come in the order of
-the transcript at every place and a crash loses none. They never go where the original was said. A copy names who spoke
-and where; `was_copied` tells a copy that came back as somebody else's message.
+the transcript at every place and a crash loses none. They never go where the original was said, nor to the direct chat
+of somebody who was known there and is not any more. A copy names who spoke and where; `was_copied` tells a copy that
+came back as somebody else's message.
 Limits: edits and deletes are not copied.
 """
 
@@ -29,6 +30,14 @@ __all__ = ["Links", "copy_answer", "copy_question", "is_linked", "link_all", "un
 LINKED = """
 SELECT DISTINCT r.place_id FROM sessions AS s JOIN routes AS r ON r.session_id = s.id
 WHERE (s.root_id = ?1 OR s.id = ?1) AND r.linked > 0 ORDER BY r.place_id LIMIT 100
+"""
+# Those of them that copies go to: not the direct chat of somebody who is not known on that platform any more.
+SERVED = """
+SELECT DISTINCT r.place_id
+FROM sessions AS s JOIN routes AS r ON r.session_id = s.id JOIN places AS p ON p.id = r.place_id
+WHERE (s.root_id = ?1 OR s.id = ?1) AND r.linked > 0 AND (p.chat_type <> 'dm' OR r.person_id IS NULL
+    OR EXISTS (SELECT 1 FROM identities AS i WHERE i.platform = p.platform AND i.person_id = r.person_id))
+ORDER BY r.place_id LIMIT 100
 """
 ASKED = """
 SELECT 1 FROM sessions AS s JOIN routes AS r ON r.session_id = s.id
@@ -76,7 +85,7 @@ def copy_answer(tx: Tx, root_id: str, said: Origin, content: object) -> None:
 
 
 def _copy(tx: Tx, root_id: str, said: Origin, content: object, form: str) -> None:
-    linked = tx.all(LINKED, (root_id,))
+    linked = tx.all(SERVED, (root_id,))
     turn = tx.one(ORIGIN, (said.turn_id,)) if linked else None
     text = plain_text(encode_content(content)) if turn is not None else ""
     if turn is None or turn["origin"] is None or not text:

@@ -37,6 +37,18 @@ async def test_a_place_without_a_link_gets_no_copies(stage: Stage) -> None:
     assert [kind for kind, _ in await stage.outgoing(DIRECT)] == ["handoff", "answer"]
 
 
+async def test_the_direct_chat_of_somebody_who_is_not_served_any_more_gets_no_copies(stage: Stage) -> None:
+    """As after a lost telephone; back in the settings, it is linked as before."""
+    await linked(stage)
+    before = await stage.outgoing(DIRECT)
+    await stage.db.people.sync_config({}, {})
+    await stage.turn(1, THREAD, "Where is it now?")
+    assert await stage.outgoing(DIRECT) == before
+    await stage.db.people.sync_config({"telegram": ["42"]}, {})
+    await stage.turn(2, THREAD, "And now?")
+    assert [kind for kind, _ in await stage.outgoing(DIRECT)][-2:] == ["mirror", "mirror"]
+
+
 async def test_a_link_does_not_end_by_the_clock(stage: Stage) -> None:
     """It would end in one of its places only."""
     await linked(stage)
