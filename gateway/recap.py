@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gateway.phrases import age, entrance, folded, harmless, inert, one_line, plural
+from gateway.phrases import age, folded, harmless, inert, one_line, plural, spoken_at
 from gateway.said import text_of, tool_names
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def told(recap: Recap, now: float) -> str:
     """The recap as Markdown for a chat: what it is, where it was begun, the last exchanges."""
     name = f"“{inert(recap.session['title'])}”" if recap.session["title"] else f"`{recap.session['id']}`"
     last = age(recap.session["last_active"] or recap.session["started_at"], now)
-    born = entrance(recap.session["source"])
-    lines = [f"Going on with {name} (begun on {born}): {plural(recap.messages, 'message')}, the last one {last}."]
+    born = spoken_at(recap.session["source"])
+    lines = [f"Going on with {name} (begun {born}): {plural(recap.messages, 'message')}, the last one {last}."]
     for entry in recap.entries:
         if entry.kind == "said":
             lines.append(f"\n> {inert(one_line(entry.text, _TOLD_QUESTION))}\n")
@@ -132,8 +132,8 @@ def _fold(entries: list[Entry], tools: list[str]) -> list[str]:
 
 
 def _brief(text: str) -> str:
-    """The beginning of an answer."""
-    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
+    """The beginning of an answer, without its empty lines, quoted ones too."""
+    lines = [line.rstrip() for line in text.split("\n") if line.strip(" >\t\r")]
     brief = "\n".join(lines[:ANSWER_LINES])
     if len(brief) > ANSWER:
         return brief[: ANSWER - 1].rstrip() + "…"

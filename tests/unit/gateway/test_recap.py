@@ -115,9 +115,21 @@ async def test_a_chat_is_told_the_last_exchange_without_markup(db: SessionDB) ->
     assert recap is not None
     text = told(recap, recap.session["last_active"] or 0.0)
     assert text == (
-        "Going on with “A \\*plan\\*” (begun on terminal): 2 messages, the last one now.\n\n"
+        "Going on with “A \\*plan\\*” (begun in the terminal): 2 messages, the last one now.\n\n"
         "> tell @\u2060everyone\n\n\\*\\*told\\*\\* \\`them\\`"
     )
+
+
+async def test_an_empty_line_of_a_quote_takes_no_room(db: SessionDB) -> None:
+    """What is cut short shows words, not the marks of a quote."""
+    await db.create_session("s", "cli")
+    for answer in ("I found this:\n\n> The key\n>\n> is under the mat\n> of the door", "Kept."):
+        await db.append_message("s", "user", "where?")
+        await db.append_message("s", "assistant", answer)
+    recap = await recap_of(db, "s")
+    assert recap is not None
+    answers = [entry.text for entry in recap.entries if entry.kind == "answered"]
+    assert answers == ["I found this:\n> The key\n> is under the mat …", "Kept."]
 
 
 @pytest.mark.parametrize("messages", [0, 1])
