@@ -1,14 +1,16 @@
 """The HTTP side of Telegram: python-telegram-bot's bot, set up so that nothing waits for ever and no secret is logged.
 
 Contract: every call is bounded (`connect` and `read` limits below). An answer with status 5xx is a
-`ServerTrouble`, so that it can be told from a refusal; other errors are those of the library. Updates come as the
-server sent them: one that cannot be parsed must not hide the others.
+`ServerTrouble`, so that it can be told from a refusal; one with status 3xx or 4xx that does not have Telegram's form is
+`NotTelegram`: the login page of a network, a proxy or a firewall, which has not passed the request on. Other errors are
+those of the library. Updates come as the server sent them: one that cannot be parsed must not hide the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
 import os
 import ssl
@@ -22,7 +24,7 @@ from telegram.request import BaseRequest, RequestData
 from adapters.telegram.requests import Requests
 from adapters.telegram.updates import Me
 
-__all__ = ["FETCHES_AT_ONCE", "SENDS_AT_ONCE", "Connection", "ServerTrouble"]
+__all__ = ["FETCHES_AT_ONCE", "SENDS_AT_ONCE", "Connection", "NotTelegram", "ServerTrouble"]
 
 #: More parallel requests make this HTTP stack slower, not faster.
 SENDS_AT_ONCE = 8
@@ -37,6 +39,7 @@ _POOL_SECONDS = 5.0
 _READ_SECONDS = 12.0
 #: How much longer than asked for the server may take to answer a long poll.
 _POLL_GRACE = 10.0
+_REDIRECT = 300
 _SERVER_ERROR = 500
 
 # The library's own switch to the coming type of `RetryAfter.retry_after`; without it every flood wait is a warning.
@@ -44,10 +47,16 @@ os.environ.setdefault("PTB_TIMEDELTA", "1")
 # These log whole addresses, and the token is part of every address.
 for _name in ("httpx", "httpcore", "telegram"):
     logging.getLogger(_name).setLevel(logging.WARNING)
+# Answers that make no sense are told by us; the library adds where in its own code it noticed.
+logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
 
 
 class ServerTrouble(NetworkError):
     """The server answered that it, not the request, is in trouble (status 5xx)."""
+
+
+class NotTelegram(NetworkError):
+    """Something else answered in Telegram's place, so nothing has reached it."""
 
 
 class _Request(Requests):
@@ -58,7 +67,17 @@ class _Request(Requests):
         status, payload = await super().do_request(url, method, request_data, *args, **kwargs)
         if status >= _SERVER_ERROR:
             raise ServerTrouble(f"Telegram answered with status {status}")
+        if status >= _REDIRECT and not _of_telegram(payload):
+            raise NotTelegram(f"something else answers in its place, with status {status} (a login page, a firewall)")
         return status, payload
+
+
+def _of_telegram(payload: bytes) -> bool:
+    try:
+        answer = json.loads(payload)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(answer, dict) and "ok" in answer
 
 
 class _Bot(Bot):

@@ -2,7 +2,8 @@
 
 Which error means what:
 - flood control: `RetryLater` after the time that Telegram names, for this chat only (Telegram does not say more).
-- the connection never came about (refused, timed out, pool full, proxy): `RetryLater`; surely not sent.
+- the connection never came about (refused, timed out, pool full, proxy), or something else answered in Telegram's
+  place: `RetryLater`; surely not sent.
 - the connection broke or timed out after that, an answer that makes no sense, or a status 5xx: `UnknownOutcome`. A
   gateway error may come from a proxy that had passed the request on, and Telegram has no key for safe repeats.
 - token refused: `RetryLater` for the whole account; the answer waits until the configuration is mended.
@@ -33,7 +34,7 @@ from wcwidth import grapheme_boundary_before
 from adapters.asked import asked_wait
 from adapters.base import Gone, OutboundPart, Place, Receipt, Refused, RetryLater, SendError, UnknownOutcome
 from adapters.network import reason_of
-from adapters.telegram.connection import ServerTrouble
+from adapters.telegram.connection import NotTelegram, ServerTrouble
 from adapters.telegram.requests import NEVER_LEFT
 
 __all__ = ["create_topic", "edit_part", "edit_pause", "send_error", "send_part", "show_typing"]
@@ -175,7 +176,7 @@ def _refusal(error: TelegramError, reason: str) -> SendError:
 
 def _failed_request(error: TelegramError, reason: str) -> SendError:
     cause = error.__cause__
-    if isinstance(cause, NEVER_LEFT):
+    if isinstance(cause, NEVER_LEFT) or isinstance(error, NotTelegram):
         return RetryLater(f"Telegram cannot be reached: {reason_of(error)}.", _RECONNECT)
     if not isinstance(error, NetworkError):
         return UnknownOutcome(f"Telegram's answer makes no sense: {reason}.")

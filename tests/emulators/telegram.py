@@ -264,8 +264,9 @@ class TelegramEmulator:
             return answer or await self._carry_out(bot, method, fields)
         if fault.action == "drop":
             return None
-        if fault.action == "garbage":
-            return Answer(b"<html>this is no answer</html>")
+        if fault.action in {"garbage", "stranger"}:
+            status = fault.status if fault.action == "stranger" else 200
+            return Answer(b"<html>this is no answer</html>", status=status)
         if fault.action == "hang":
             await asyncio.Event().wait()
         raise Refusal(fault.description or "Internal Server Error", fault.status, fault.parameters)

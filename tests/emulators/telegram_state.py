@@ -10,7 +10,7 @@ from tests.emulators.telegram_rules import Refusal
 
 __all__ = ["Bot", "Chat", "Fault", "FaultAction", "Sent", "StoredFile", "Update"]
 
-FaultAction = Literal["refuse", "drop", "hang", "delay", "garbage"]
+FaultAction = Literal["refuse", "drop", "hang", "delay", "garbage", "stranger"]
 
 
 @dataclass(slots=True)
@@ -61,7 +61,8 @@ class Fault:
     A download is the method `file`.
 
     refuse answers `status` with `description` and `parameters`; drop cuts the connection; hang never answers; delay
-    answers after `seconds`; garbage answers what is no JSON. processed: the call is carried out first all the same (so
+    answers after `seconds`; garbage answers what is no JSON,
+    stranger the same with `status`. processed: the call is carried out first all the same (so
     that a processed delay is a window between sending and the receipt).
     formatted_only: only calls with entities. chat_id: only calls for that chat.
     """

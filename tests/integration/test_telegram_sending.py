@@ -141,6 +141,21 @@ async def test_flood_control_is_passed_on(telegram: TelegramEmulator, adapter: T
     assert len(telegram.sent) == 1
 
 
+@pytest.mark.parametrize("status", [302, 401, 403, 404, 413, 429])
+async def test_what_stands_in_telegrams_place_refuses_nothing(
+    telegram: TelegramEmulator, adapter: TelegramAdapter, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The login page of a network, a firewall: the chat is not gone, the token not wrong, the answer waits."""
+    telegram.fail("sendMessage", "stranger", status=status)
+    with pytest.raises(RetryLater, match="something else answers") as caught:
+        await adapter.send(ANN, PART)
+
+    assert (caught.value.delay, caught.value.whole_account) == (2.0, False)
+    assert caplog.records == []
+    await adapter.send(ANN, PART)
+    assert len(telegram.sent) == 1
+
+
 @pytest.mark.parametrize("processed", [False, True])
 async def test_a_connection_lost_in_the_middle_is_unknown(
     telegram: TelegramEmulator, adapter: TelegramAdapter, *, processed: bool
