@@ -66,7 +66,7 @@ def _welcome(home: Home, settings: Settings, address: str) -> list[str]:
     ]
     if not served_accounts(settings):
         init = f"{own_command()} config init"
-        lines.append(f"To add Telegram, put a bot's token into {home.config_file} (`{init}` makes it).")
+        lines.append(f"To add Telegram, Slack, Discord or e-mail, set it up in {home.config_file} (`{init}` makes it).")
     lines.append("Stop with Ctrl-C; nothing is lost.")
     return lines
 
