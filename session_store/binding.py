@@ -68,7 +68,8 @@ def bind(tx: Tx, binding: Binding) -> int:
         link_all(tx, root)
     else:
         tx.run(MOVE, (binding.session_key, place, tip))
-    routes.point(tx, binding.session_key, tip, place, binding.person_id)
+    # Who asked may have become another person since the handoff was claimed.
+    routes.point(tx, binding.session_key, tip, place, binding.person_id and handoff["person_id"])
     if link:
         tx.run(ASK_FOR, (binding.session_key,))
     message_id = insert_message(tx, tip, binding.message, place_id=place)

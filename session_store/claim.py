@@ -60,6 +60,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 # A session keeps the prompt of its first turn that has one.
 PROMPT = "UPDATE sessions SET system_prompt = ? WHERE id = ? AND system_prompt IS NULL"
 INPUT = "SELECT state, holder, received_at, session_key, lane FROM inbox WHERE id = ?"
+# Who a row is from by now, if the person that it was from (?2) is gone.
+MERGED = """
+SELECT person_id FROM inbox
+WHERE id = ?1 AND person_id IS NOT ?2 AND NOT EXISTS (SELECT 1 FROM people WHERE id = ?2)
+"""
 PAYLOAD = "SELECT payload FROM inbox WHERE id = ?"
 
 
@@ -115,7 +120,7 @@ def claim(tx: Tx, request: ClaimRequest, judge: Judge) -> Claim:
         return Claim("gone")
     if not _as_read(tx, request):
         return Claim("changed")
-    request = _as_routed(tx, request)
+    request = _as_known(tx, _as_routed(tx, request))
     plan = _plan(tx, request, received_at, judge)
     if isinstance(plan, Claim):
         return plan
@@ -197,6 +202,14 @@ def _as_routed(rx: Rx, request: ClaimRequest) -> ClaimRequest:
         return request
     row = rx.all(INPUT, (request.inbox_ids[0],))[0]
     return replace(request, session_key=row["session_key"], lane=row["lane"], platform_message_id=None)
+
+
+def _as_known(rx: Rx, request: ClaimRequest) -> ClaimRequest:
+    """The request of the person that the sender is now, if a pairing has merged two since the rows were read."""
+    known: str | None = rx.value(MERGED, (request.inbox_ids[0], request.person_id)) if request.person_id else None
+    if known is None:
+        return request
+    return replace(request, person_id=known, owner=known if request.owner == request.person_id else request.owner)
 
 
 def target_of(rx: Rx, session_id: str | None, session_key: str | None) -> SessionRow | None:

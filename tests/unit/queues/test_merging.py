@@ -7,6 +7,7 @@ import pytest
 from session_store import NewOutbox, PlaceRef, SessionDB, Visibility
 from session_store.merging import PERSON_COLUMNS
 from tests.conftest import Elsewhere
+from tests.unit.queues.bench import incoming, never, request
 
 CHAT = PlaceRef("telegram", "main", "dm", "42")
 GROUP = PlaceRef("telegram", "main", "group", "-7")
@@ -106,6 +107,20 @@ async def test_somebody_with_another_identity_stays_who_they_are(db: SessionDB, 
     row = await db.get_session("theirs")
     assert row is not None
     assert row["owner"] == ada[0]
+
+
+async def test_what_is_claimed_while_they_are_paired_is_theirs(db: SessionDB, guest: str, elsewhere: Elsewhere) -> None:
+    """A gateway has read the message, and fetches its files, say; the session that it begins is not nobody's."""
+    holder = await db.processes.register("gateway", ["telegram/main"])
+    row = (await db.inbox.accept(incoming("m:42:0", place=CHAT, person_id=guest))).inbox_id
+    read = request([row], holder=holder, owner=guest, person_id=guest)
+    assert await pair(db) == "owner"
+    claim = await db.turns.claim(read, never)
+    assert claim.status == "claimed"
+    (session,) = elsewhere("SELECT owner FROM sessions WHERE id = ?", claim.session_id)
+    (message,) = elsewhere("SELECT person_id FROM messages WHERE id = ?", claim.message_id)
+    (route,) = elsewhere("SELECT person_id FROM routes")
+    assert (session["owner"], message["person_id"], route["person_id"]) == ("owner", "owner", "owner")
 
 
 async def test_a_merge_follows_every_table_that_names_a_person(db: SessionDB, elsewhere: Elsewhere) -> None:
