@@ -49,6 +49,8 @@ _MB: Final = 1_000_000
 _BYTES_PER_CHARACTER: Final = 4
 _LEAST_READ: Final = 65_536
 _REASON: Final = 200
+#: No file is larger; what a forged event claims beyond it is no size.
+_LARGEST = 2**63 - 1
 _NAMES: Final = {"image": "image", "audio": "audio", "voice": "voice message", "video": "video"}
 _ENDINGS: Final = {
     "image/jpeg": ".jpg",
@@ -209,7 +211,7 @@ def _unfetched(facts: Mapping[str, Any], problem: str) -> Collected:
         NewAttachment(
             harmless_name(_text(facts.get("name")), kind),
             kind,
-            size=size if isinstance(size, int) else None,
+            size=size if isinstance(size, int) and 0 <= size <= _LARGEST else None,
             media_type=_text(facts.get("media_type")) or None,
             problem=" ".join(problem.replace("[", "(").replace("]", ")").split())[:_REASON],
         )

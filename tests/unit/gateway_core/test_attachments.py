@@ -81,6 +81,17 @@ async def test_the_files_of_a_message_have_a_budget_together(hall: Hall, db: Ses
     assert [one.attachment.problem for one in found] == [None, "the files of this message are too large together", None]
 
 
+@pytest.mark.parametrize("size", [10**30, -1])
+async def test_a_size_that_no_file_has_is_none(hall: Hall, db: SessionDB, agent: FakeAgent, size: int) -> None:
+    """The message is answered; of the file only the name is known."""
+    async with hall.running():
+        await hall.say("look", attachments=(a_file("a.txt", size),))
+        await hall.sent(1)
+    assert agent.asked
+    (message, _) = await db.get_messages((await hall.session())["id"])
+    assert message["content"].startswith("look\n\n[a.txt could not be fetched: ")
+
+
 async def test_the_texts_of_a_message_have_a_budget_together(hall: Hall, db: SessionDB) -> None:
     """Cut where it ends; what does not fit at all is only named."""
     fetcher = Fetcher(files={"a.txt": b"12345", "b.txt": b"6789", "c.txt": b"0"})
