@@ -13,6 +13,7 @@ Failure: FenceLost, and nothing changed, when the conversation was taken over; t
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -153,6 +154,10 @@ class Compressions:
         return await self._engine.write(lambda tx: failed(tx, fence, session_id, reason, notice))
 
     async def paused_until(self, root_id: str) -> float:
-        """When compression may be tried by itself again, Unix seconds; 0 if nothing failed."""
+        """When compression may be tried by itself again, Unix seconds; 0 if nothing failed.
+
+        A pause that would last longer than there are pauses was written before the clock stepped back; it is over.
+        """
         row = await self._engine.read(lambda rx: rx.one(_FAILURES, (root_id,)))
-        return 0.0 if row is None else float(row["next_at"])
+        until = 0.0 if row is None else float(row["next_at"])
+        return until if until <= time.time() + LONGEST_PAUSE else 0.0

@@ -232,3 +232,15 @@ async def test_a_title_that_was_made_meanwhile_is_that_of_the_child(db: SessionD
     tip = await db.get_tip("s")
     assert tip is not None
     assert (tip["id"], tip["title"]) == ("s2", "Garden")
+
+
+async def test_a_pause_does_not_last_longer_because_the_clock_stepped_back(
+    db: SessionDB, holder: str, elsewhere: Elsewhere
+) -> None:
+    """What a wrong clock wrote would keep the conversation from being compressed until that time has come."""
+    await db.create_session("s", "cli", owner="owner")
+    await talk(db, "s", "one")
+    await db.compressions.failed(await held(db, "s", holder), "s", "no", "It failed.")
+    assert await db.compressions.paused_until("s") > 0
+    elsewhere("UPDATE compression_failures SET next_at = next_at + 30 * 86400")
+    assert await db.compressions.paused_until("s") == 0
