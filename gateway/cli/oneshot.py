@@ -76,13 +76,13 @@ async def _message(terminal: Terminal, text: str) -> None:
     await terminal.conversation()
     reply = "" if answer.messages else terminal.reply(said)
     await terminal.end()
+    if answer.failed:
+        raise fail(harmless(answer.text) or "The agent could not answer.")
     _print(answer.text or reply)
     if reply:
         return
     if answer.stopped:
         raise fail("Stopped. What you said is kept.", EXIT_INTERRUPTED)
-    if answer.failed:
-        raise fail("The agent could not answer.")
 
 
 def _ended_by(number: signal.Signals) -> typer.Exit:

@@ -56,12 +56,12 @@ def test_a_file_as_input_is_the_message(home: Path, tmp_path: Path, elsewhere: E
 
 
 def test_an_agent_that_fails_is_told_by_the_exit_code(home: Path) -> None:
-    """Its sentence is the answer."""
+    """Its sentence goes to stderr: what reads the answer gets none."""
     done = threadline(home, "chat", "-q", "broken", command=SLOW_COMMAND)
 
     assert done.returncode == 1
-    assert done.stdout == b"The agent is broken today.\n"
-    assert done.stderr == b"The agent could not answer.\n"
+    assert done.stdout == b""
+    assert done.stderr == b"The agent is broken today.\n"
 
 
 def started(home: Path, *arguments: str) -> subprocess.Popen[bytes]:
