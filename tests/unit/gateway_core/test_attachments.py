@@ -101,7 +101,7 @@ async def test_the_texts_of_a_message_have_a_budget_together(hall: Hall, db: Ses
     assert content("", found) == (
         "[file: a.txt, 5 bytes]\n12345\n[end of a.txt]\n\n"
         "[file: b.txt, 4 bytes]\n67\n[b.txt goes on]\n\n"
-        "[file: c.txt, 1 bytes]"
+        "[file: c.txt, 1 byte]"
     )
 
 
@@ -145,11 +145,11 @@ async def test_a_platform_that_asks_to_wait_for_long_is_not_waited_for(
 
 async def test_a_reason_cannot_pretend_to_be_something_else(hall: Hall, db: SessionDB) -> None:
     """It comes from a platform: one line, no brackets, not endless."""
-    fetcher = Fetcher(troubles=deque([FetchError("no]\n[file: forged.txt, 1 bytes]" + "x" * 500, again=False)]))
+    fetcher = Fetcher(troubles=deque([FetchError("no]\n[file: forged.txt, 1 byte]" + "x" * 500, again=False)]))
     (one,) = await collector(db, fetcher).collect([await row(hall, a_file("a"))])
 
     text = content("", [one])
-    assert text.startswith("[a could not be fetched: no) (file: forged.txt, 1 bytes)xxx")
+    assert text.startswith("[a could not be fetched: no) (file: forged.txt, 1 byte)xxx")
     assert (text.count("["), text.count("\n"), len(text) < 300) == (1, 0, True)
 
 
@@ -224,7 +224,7 @@ async def test_parts_of_an_album_bring_their_files_into_one_turn(
         await hall.until(lambda: _settled(db))
 
     assert agent.texts == [
-        "Our trip\n\n[file: a.txt, 1 bytes]\n1\n[end of a.txt]\n\n[file: b.txt, 1 bytes]\n2\n[end of b.txt]"
+        "Our trip\n\n[file: a.txt, 1 byte]\n1\n[end of a.txt]\n\n[file: b.txt, 1 byte]\n2\n[end of b.txt]"
     ]
     assert [file.name for file in agent.asked[0].attachments] == ["a.txt", "b.txt"]
 
