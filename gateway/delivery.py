@@ -1,11 +1,12 @@
 """The outbound edge: format, split, send in order per place, keep a receipt per part.
 
 Contract: a part is marked *sending* before the I/O and sent, unknown, failed or waiting after it. Parts of one place go
-out in order; places and accounts are independent. A wait that the platform asks for is honoured, for the place or the
-account it names. An outcome that nobody knows is settled at once by `delivery.unknown`: sent again once, or left as
-unknown; the store counts both. An answer whose beginning is shown already is put in the place of that message, as often
-as it takes; if that message cannot be edited, the answer comes anew. What waits survives restarts and is tried for
-`GIVE_UP_SECONDS`. An answer whose topic or chat is gone goes to the chat it belonged to, with a word about it.
+out in order; places and accounts are independent, and a place with much to send takes turns with the others. A wait
+that the platform asks for is honoured, for the place or the account it names. An outcome that nobody knows is settled
+at once by `delivery.unknown`: sent again once, or left as unknown; the store counts both. An answer whose beginning is
+shown already is put in the place of that message, as often as it takes; if that message cannot be edited, the answer
+comes anew. What waits survives restarts and is tried for `GIVE_UP_SECONDS`. An answer whose topic or chat is gone goes
+to the chat it belonged to, with a word about it.
 Failure: what became of a send is written as soon as the store can; until then its place waits, and a process that dies
 meanwhile has left an unknown outcome, like one that died while sending.
 Limits: `AT_ONCE` sends at a time per account; nothing waits in memory, the queue is the outbox table.
@@ -88,6 +89,8 @@ class Delivery:
         self._streaming = streaming
         self._opened: set[Account] = set()
         self._busy: dict[int, Account] = {}
+        #: Places that have had their turn in this round: a backlog of some keeps nobody else waiting.
+        self._served: dict[Account, set[int]] = {}
         self._paused: dict[Account, float] = {}
         self._recovered = -RECOVER_SECONDS
         self._bell = Bell(db, "outbox", rest=LOOK_REST_SECONDS)
@@ -159,11 +162,17 @@ class Delivery:
     async def _dispatch(self, tasks: TaskGroup) -> bool:
         """Begin what is due, one row per place; returns whether anything is."""
         accounts = [account for account in self._open_accounts() if self._room(account) > 0]
-        rows = await self._db.outbox.due(accounts, limit=2 * AT_ONCE) if accounts else []
+        served = set().union(*(self._served.get(account, ()) for account in accounts))
+        rows = await self._db.outbox.due(accounts, limit=2 * AT_ONCE, last=served) if accounts else []
+        waiting = {(row["platform"], row["account"]) for row in rows if row["place_id"] not in served}
+        for account in accounts:
+            if account not in waiting:
+                self._served.pop(account, None)
         for row in rows:
             account = (row["platform"], row["account"])
             if row["place_id"] not in self._busy and self._room(account) > 0 and not self._halted.is_set():
                 self._busy[row["place_id"]] = account
+                self._served.setdefault(account, set()).add(row["place_id"])
                 tasks.start_soon(self._deliver, row)
         return bool(rows)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -71,18 +71,20 @@ head (id) AS (
     FROM line WHERE place_id IS NOT NULL
 )
 """
-# Heads that may be sent at ?2, oldest first, at most ?3 of each account. A row touched after ?2 was delayed by a clock
-# since put back.
+# Heads that may be sent at ?2, at most ?3 of each account: those of the places ?4 last, else the oldest first. A row
+# touched after ?2 was delayed by a clock since put back.
 DUE = f"""
 {_HEADS},
 due (id, number) AS (
-    SELECT o.id, ROW_NUMBER() OVER (PARTITION BY o.platform, o.account ORDER BY o.line, o.part)
+    SELECT o.id, ROW_NUMBER() OVER (
+        PARTITION BY o.platform, o.account
+        ORDER BY o.place_id IN (SELECT value FROM json_each(?4)), o.line, o.part)
     FROM head JOIN outbox AS o ON o.id = head.id
     WHERE o.state = 'waiting' AND (o.next_at <= ?2 OR o.updated_at > ?2 + 1)
 )
 {ROW}
 FROM due JOIN outbox AS o ON o.id = due.id JOIN places AS p ON p.id = o.place_id
-WHERE due.number <= ?3 ORDER BY o.line, o.part
+WHERE due.number <= ?3 ORDER BY o.place_id IN (SELECT value FROM json_each(?4)), o.line, o.part
 """  # noqa: S608 - joined from constants
 # The earliest time at which a waiting head may be sent.
 NEXT_DUE = f"""
@@ -203,9 +205,9 @@ def add_rows(tx: Tx, rows: Sequence[NewOutbox], origin: Origin, *, op_id: str | 
     return ids
 
 
-def due(rx: Rx, accounts: Sequence[Account], now: float, limit: int) -> list[OutboxRow]:
-    """Return the heads that may be sent now, oldest first, at most `limit` of each account."""
-    return cast("list[OutboxRow]", rx.all(DUE, (accounts_json(accounts), now, limit)))
+def due(rx: Rx, accounts: Sequence[Account], now: float, limit: int, last: Collection[int] = ()) -> list[OutboxRow]:
+    """Return the heads that may be sent now, at most `limit` of each account; see `Outbox.due`."""
+    return cast("list[OutboxRow]", rx.all(DUE, (accounts_json(accounts), now, limit, json.dumps(list(last)))))
 
 
 def expand(tx: Tx, outbox_id: int, parts: Sequence[RenderedPart]) -> None:
@@ -285,13 +287,13 @@ class Outbox(OutboxCare):
         origin = Origin(session_id=session_id, inbox_id=inbox_id)
         return await self._engine.write(lambda tx: add_rows(tx, rows, origin, op_id=op_id), size=size)
 
-    async def due(self, accounts: Sequence[Account], limit: int = 64) -> list[OutboxRow]:
+    async def due(self, accounts: Sequence[Account], limit: int = 64, *, last: Collection[int] = ()) -> list[OutboxRow]:
         """Heads of their places' lines that may be sent now, oldest first, at most `limit` of each account.
 
-        One without `rendered` must be split when it is begun.
+        last: places whose turn comes after that of all others. A row without `rendered` must be split when it is begun.
         """
         now = time.time()
-        return await self._engine.read(lambda rx: due(rx, accounts, now, limit))
+        return await self._engine.read(lambda rx: due(rx, accounts, now, limit, last))
 
     async def next_due(self, accounts: Sequence[Account]) -> float | None:
         """When the next waiting head may be sent (Unix seconds, may be past), or None if nothing waits."""

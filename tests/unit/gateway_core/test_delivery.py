@@ -125,6 +125,19 @@ async def test_accounts_are_independent_and_none_sends_more_than_its_share(hall:
     await task
 
 
+async def test_a_backlog_of_some_places_keeps_nobody_else_waiting(hall: Hall) -> None:
+    """Twice as many chats as may be served at once owe a lot; who comes later is served in the next round."""
+    crowd = [place(f"9{chat}") for chat in range(2 * AT_ONCE)]
+    for number in range(10):
+        for chat in crowd:
+            await owe(hall, f"{number} to {chat.chat}", to=chat)
+    await owe(hall, "newcomer", to=place("42"))
+    async with hall.running():
+        said = await hall.sent(10 * len(crowd) + 1)
+    assert said.index("newcomer") <= 2 * len(crowd)
+    assert [text for text in said if text.endswith(" to 90")] == [f"{number} to 90" for number in range(10)]
+
+
 async def _have(adapter: FakeAdapter, count: int) -> bool:
     return len(adapter.sent) >= count
 

@@ -168,6 +168,15 @@ async def test_only_as_many_as_asked_are_due_oldest_first(bench: Bench) -> None:
     assert [row["body"] for row in await bench.outbox.due(TELEGRAM, limit=2)] == ["to 4", "to 3"]
 
 
+async def test_places_that_had_their_turn_come_after_the_others(bench: Bench) -> None:
+    """However old what they still owe is."""
+    places = [PlaceRef("telegram", "main", "dm", str(n)) for n in range(4)]
+    await bench.outbox.add([say(f"to {place.chat}", place) for place in places])
+    first, second = await bench.outbox.due(TELEGRAM, limit=2)
+    due = await bench.outbox.due(TELEGRAM, limit=3, last=[first["place_id"], second["place_id"]])
+    assert [row["body"] for row in due] == ["to 2", "to 3", "to 0"]
+
+
 async def test_a_flooded_account_hides_no_other(bench: Bench) -> None:
     """As many as asked are due of each account, however much older what another one owes is."""
     flood = [PlaceRef("telegram", "main", "dm", str(n)) for n in range(5)]
