@@ -30,7 +30,7 @@ def begun(home: Path) -> Path:
 
     async def fill() -> None:
         async with SessionDB(home / "state.db") as db:
-            await db.people.sync_config({}, {})
+            await db.people.sync_config({"telegram": ["42"]}, {})
             await db.create_session(SESSION, "cli", owner="owner", title="The key")
             await db.append_message(SESSION, "user", "Where is the key?")
             await db.append_message(SESSION, "assistant", "Under the mat.")

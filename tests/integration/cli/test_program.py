@@ -41,7 +41,7 @@ async def test_a_program_that_fails_is_told_and_the_message_is_kept(home: Path, 
     configured(home, REVERSED)
     done = await threadline(home, "chat", "-c", "-q", "xyz")
     assert failed.code == 1
-    assert "ended with code 1: no room on the disk." in failed.out
+    assert "ended with code 1: no room on the disk." in failed.err
     assert done.out == "zyx (3)\n"
     said = elsewhere("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
     assert [row["content"] for row in said] == ["abc", "xyz"]

@@ -9,7 +9,7 @@ import pytest
 
 from adapters import base, contract
 from adapters.email import EmailAdapter, receiving
-from config import settings
+from config import sections, settings
 from config.platforms import EmailAccount, Platforms
 from config.sections import Identities
 from gateway import platforms
@@ -50,11 +50,12 @@ def test_every_name_of_the_code_is_one() -> None:
     fields = (*errors, base.InboundMessage.__slots__, base.Sender.__slots__, base.Receipt.__slots__)
     known = {name for thing in code for name in dir(thing)}.union(EmailAccount.model_fields, *fields)
     wanted = {name for name in names() if re.fullmatch(r"[A-Z][a-z]+[A-Za-z]*|[a-z]+_[a-z_]+|_[A-Z]+", name)}
-    elsewhere = {"Cc", "EmailAccount", "Platforms", "Identities", "Account", "split_ranges"}
+    elsewhere = {"Cc", "EmailAccount", "Platform", "Platforms", "Identities", "Account", "split_ranges"}
     elsewhere |= {"old_chat", "new_chat", "base_url", "edit_part"}
 
     assert wanted - known - elsewhere == set()
     assert {Platforms.__name__, Identities.__name__} <= elsewhere
+    assert "Platform" in dir(sections)
 
 
 def test_its_numbers_are_those_of_the_code() -> None:
