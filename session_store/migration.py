@@ -5,7 +5,8 @@ it meanwhile. Rows keep every value they have; only columns of ours are filled i
 on the disk before the first change. Old search tables and their triggers go, ours is filled, so that the first search
 finds everything. A process that dies on the way leaves the file as it was, and perhaps a copy.
 What is filled in: who owns a session (what came from a terminal or ran by itself is the owner's; what came from a
-platform belongs to the person with that user id, and to nobody when there was none), which conversation it belongs to,
+platform belongs to the person with that user id, and to nobody when there was none; what a session of the owner
+started without one is the owner's), which conversation it belongs to,
 what kind it is, when it was last used, and the form in which titles are compared. Of titles that are equal (there was a
 time without the rule) the newest session keeps it as its own; the others keep their text but do not answer to it.
 Failure: the errors of the driver, `StoreFull` when there is no room for the copy; the transaction is the caller's to
@@ -44,7 +45,7 @@ _INDEX_STEP: Final = 2_000
 _SPARE: Final = 16 * 1024 * 1024
 
 #: Sources that no platform stands behind: whoever uses the machine.
-_OWN_SOURCES: Final = json.dumps(["cli", "tui", "web", "acp", "api", "api_server", "cron", "batch", "tool", "subagent"])
+_OWN_SOURCES: Final = json.dumps(["cli", "tui", "web", "acp", "api", "api_server", "cron", "batch", "tool"])
 
 #: Sessions of the machine's own entrances are the owner's.
 _OWN: Final = "UPDATE sessions SET owner = ? WHERE owner IS NULL AND source IN (SELECT value FROM json_each(?))"
@@ -54,6 +55,16 @@ SELECT DISTINCT source, user_id FROM sessions
 WHERE owner IS NULL AND user_id IS NOT NULL AND user_id <> '' ORDER BY source, user_id LIMIT 1000000
 """
 _OWNED: Final = "UPDATE sessions SET owner = ? WHERE owner IS NULL AND source = ? AND user_id = ?"
+#: A run that a session of the owner started is the owner's, whatever its source is called.
+_STARTED: Final = """
+WITH RECURSIVE started(id, hop) AS (
+    SELECT id, 0 FROM sessions WHERE owner = ?1
+    UNION
+    SELECT c.id, hop + 1 FROM started JOIN sessions AS c ON c.parent_session_id = started.id
+    WHERE c.owner IS NULL AND COALESCE(c.user_id, '') = '' AND hop < 1000
+)
+UPDATE sessions SET owner = ?1 WHERE owner IS NULL AND id IN (SELECT id FROM started)
+"""
 
 #: What is needed to tell kinds and conversations, in the order in which sessions were made.
 _SESSIONS: Final = """
@@ -149,6 +160,7 @@ def _settle_owners(tx: Tx) -> None:
     for row in tx.all(_SENDERS):
         person = ensure_allowed(tx, row["source"], "", row["user_id"], None)
         tx.run(_OWNED, (person, row["source"], row["user_id"]))
+    tx.run(_STARTED, (OWNER,))
 
 
 def _settle_kinds(tx: Tx, sessions: list[Row]) -> None:
@@ -163,10 +175,13 @@ def _kind(row: Row, parent: Row | None) -> str:
     if row["source"] == "cron":
         return "scheduled"
     marks = _marks(row["model_config"])
-    if row["source"] in {"tool", "subagent"} or "_delegate_from" in marks:
+    if row["source"] == "tool" or "_delegate_from" in marks:
         return "tool"
     branched = parent is not None and parent["end_reason"] == "branched"
-    return "branch" if branched or "_branched_from" in marks else "live"
+    if branched or "_branched_from" in marks:
+        return "branch"
+    # What goes on with a session has its source; another one is a run that the session started.
+    return "tool" if parent is not None and parent["source"] != row["source"] else "live"
 
 
 def _marks(model_config: str | None) -> frozenset[str]:

@@ -107,6 +107,22 @@ async def test_conversations_branches_and_scheduled_runs_are_told_apart(home: Pa
         assert session["last_active"] == 201.0
 
 
+async def test_a_run_that_a_session_started_is_its_owners_and_no_part_of_the_conversation(home: Path) -> None:
+    """Whatever its source is called."""
+    make_history(home / "state.db", 11)
+    connection = sqlite3.connect(home / "state.db", isolation_level=None)
+    connection.execute(
+        """INSERT INTO sessions (id, source, parent_session_id, started_at)
+        VALUES ('20250107_helper', 'helper', '20250101_first1', 150.0)"""
+    )
+    connection.close()
+    async with SessionDB(home / "state.db") as db:
+        run = await db.get_session("20250107_helper")
+        assert run is not None
+        assert (run["kind"], run["owner"]) == ("tool", "owner")
+        assert await db.conversation_of("20250101_first1") == ["20250101_first1", "20250102_second"]
+
+
 async def test_equal_titles_from_before_the_rule_keep_their_text(home: Path) -> None:
     """The newest answers to the title; the other keeps its words."""
     make_history(home / "state.db", TITLES_SINCE)
